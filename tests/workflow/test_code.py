@@ -65,7 +65,7 @@ EDITS: dict[str, tuple[Edit, set[str], tuple[str, ...]]] = {
     "a classifier's network": (one_more_line("class MeanPooling("), {"train", *DECODING}, ("sentiment",)),
     "the beam search": (one_more_line("def beam_search("), DECODING, GENERATING),
     "the intervals": (one_more_line("def p_value("), {"evaluate", "convert", "report"}, TASKS),
-    "ONNX graphs": (one_more_line("class Graph:"), {"convert"}, TASKS),
+    "ONNX models": (one_more_line("class _Exportable("), {"convert"}, TASKS),
     "the report's style": (replace("prefers-color-scheme: dark", "prefers-color-scheme: light"), {"report"}, TASKS),
     "a model's title": (replace('"Sentiment classifier"', '"Classifier"'), {"export"}, ("sentiment",)),
     "a sentence to draw": (replace("Blonde Mädchen", "Große Mädchen"), {"figures"}, ("translation",)),

@@ -6,17 +6,30 @@ from typing import Any
 import numpy as np
 from ctranslate2.specs import Activation, TransformerEncoderSpec
 from ctranslate2.specs.model_spec import NumpyVariable, Variable, visit_spec
-from torch import nn
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from transformer.data.vocabulary import Vocabulary
-from transformer.inference.onnx_layers import array, position_table
 from transformer.nn.attention import MultiHeadAttention
 from transformer.nn.config import TransformerParams
 from transformer.nn.layers import Encoder
 from transformer.nn.positions import TokenEmbedding
 
+Array = NDArray[Any]
 _SEVEN_BITS = 63  # the largest number
 _ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU, "gelu_tanh": Activation.GELUTanh}
+
+
+def array(tensor: Tensor) -> Array:
+    """Copy a tensor to float32: CTranslate2 quantizes its arrays in place, which would change the model's own."""
+    found: Array = tensor.detach().float().cpu().numpy().copy()
+    return found
+
+
+def position_table(embedding: TokenEmbedding) -> Array | None:
+    """Return the vector added at each position, (L, C); None if there is none."""
+    table: Any = getattr(embedding.positions, "table", None)
+    return None if table is None else array(table.weight if isinstance(table, nn.Embedding) else table)
 
 
 def stack_options(params: TransformerParams) -> dict[str, Any]:

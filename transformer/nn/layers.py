@@ -185,7 +185,7 @@ class DecoderLayer(nn.Module):
             return attended
 
         def attend_to_source(x: Tensor) -> Tensor:
-            queries = x if source is not encoded else x.reshape(len(source.key), -1, x.shape[-1])
+            queries = x if source is not encoded else x.reshape(source.key.shape[0], -1, x.shape[-1])
             attended: Tensor = self.source_attention(queries, source, source_mask)
             return attended.view_as(x)
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.nn.config import TransformerParams
@@ -45,7 +46,7 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, positions: Tensor) -> Tensor:
         """Look up position vectors: (T,) -> (T, C)."""
-        return self.table[positions]
+        return F.embedding(positions, self.table)
 
 
 class NoPositions(nn.Module):
@@ -84,7 +85,7 @@ class RotaryPositions(AttentionPositions):
         """Rotate queries or keys by position, in the dtype of `heads`. Raises ValueError without positions."""
         if positions is None:
             raise ValueError("rotary attention needs the positions of its tokens")
-        sine, cosine = self.table[positions].view(len(positions), -1, 2).unbind(-1)  # (T, D / 2)
+        sine, cosine = self.table[positions].view(positions.shape[0], -1, 2).unbind(-1)  # (T, D / 2)
         one, two = heads.view(*heads.shape[:-1], -1, 2).unbind(-1)  # (..., T, D / 2)
         rotated = torch.stack((one * cosine - two * sine, one * sine + two * cosine), dim=-1)
         return rotated.flatten(-2).to(heads.dtype)

@@ -30,7 +30,7 @@ from transformer.inference.conversion import (
     require_close,
     require_quality,
 )
-from transformer.inference.onnx_layers import quantized, write_model
+from transformer.inference.onnx_export import quantized, write_model
 
 _BATCH = 64
 _SAMPLES = 1000
@@ -110,9 +110,9 @@ class ClassifierConverter(Converter[Classifier, Verification]):
         exported = self.exported
         if not isinstance(exported, TorchClassifier):
             return _NO_NETWORK
+        graph = classifier_graph(exported.model)
 
         def write(folder: Path, int8: bool) -> None:
-            graph = classifier_graph(exported.model)
             write_model(folder / "classifier.onnx", quantized(graph) if int8 else graph)
 
         return self._conversion(exported, onnx_example, write)

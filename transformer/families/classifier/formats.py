@@ -1,13 +1,15 @@
 """Classifiers in other formats: CTranslate2 and ONNX, each with an example that uses it alone."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
+import torch
 from ctranslate2.specs import TransformerEncoderModelSpec
-from torch import nn
+from torch import Tensor
 
 from transformer.core.files import atomic_write
 from transformer.data.vocabulary import Vocabulary, clip
@@ -15,15 +17,13 @@ from transformer.families.classifier.engines import HEAD
 from transformer.families.classifier.interface import ClassifierModel, ClassifierParams
 from transformer.families.classifier.network import (
     AttentionPooling,
-    MaxPooling,
-    MeanPooling,
     RecurrentClassifier,
     TransformerClassifier,
 )
 from transformer.families.classifier.torch_classifier import TorchClassifier
-from transformer.inference.ctranslate2_layers import encoder_spec, entries, save
-from transformer.inference.onnx_layers import FLOAT, INTEGER, Graph, array, counted, embedded, encoded
-from transformer.nn.recurrent import Cell, GRUCell
+from transformer.inference.ctranslate2_layers import array, encoder_spec, entries, save
+from transformer.inference.onnx_export import Input, Tensors, exported
+from transformer.nn.recurrent import Cell, GRUCell, LSTMCell
 
 _HEAD = '''"""Classifies with {library} alone: pip install {packages}, then python example.py in this folder."""
 
@@ -109,108 +109,63 @@ def write_ctranslate2(folder: Path, model: TransformerClassifier, vocabulary: Vo
         np.savez(stream, allow_pickle=False, pooling=np.array(params.pooling), **head)
 
 
-_LOWEST = np.float32(np.finfo(np.float32).min)
-
-
 def classifier_graph(model: ClassifierModel) -> onnx.ModelProto:
-    """Return the graph of a Transformer or recurrent classifier."""
-    graph = Graph("classifier")
-    ids = graph.input("ids", INTEGER, ["B", "S"])
-    if isinstance(model, TransformerClassifier):
-        state = _transformer(graph, model, ids)
-    else:
-        assert isinstance(model, RecurrentClassifier)
-        state = _recurrent(graph, model, ids)
-    logits = graph.linear(state, array(model.output.weight), array(model.output.bias))
-    classes = model.config.classes
-    graph.output("logits", logits, FLOAT, ["B", classes])
-    graph.output("probabilities", graph.add("Softmax", logits, axis=-1), FLOAT, ["B", classes])
-    return graph.model()
+    """Return the model `ids` (B, S) -> `logits` and `probabilities` (B, K) of a classifier."""
+    logits = _recurrent_logits(model) if isinstance(model, RecurrentClassifier) else model
+
+    def compute(given: Tensors) -> Tensors:
+        found = logits(given["ids"])
+        return {"logits": found, "probabilities": found.softmax(dim=-1)}
+
+    return exported(model, compute, {"ids": Input(torch.int64, ["B", "S"])}, {"B": 2, "S": 2})
 
 
-def _real(graph: Graph, ids: str, pad_id: int) -> str:
-    """Return a mask (B, S), False at padding."""
-    return graph.add("Not", graph.add("Equal", ids, graph.constant(pad_id, np.int64)))
+def _recurrent_logits(model: RecurrentClassifier) -> Callable[[Tensor], Tensor]:
+    """Return the model as a function of ids (B, S), with ONNX's own recurrent operators, which skip padding."""
+    layers = [_operator([*layer.children()]) for layer in model.encoder.layers]  # type: ignore[list-item]
 
+    def logits(ids: Tensor) -> Tensor:
+        real = ids != model.config.pad_id
+        states, lengths = model.embedding(ids), real.sum(dim=1, dtype=torch.int32)
+        for layer in layers:
+            states, final = layer(states, lengths)
+        found: Tensor = model.output(model.pool(states, final, real))
+        return found
 
-def _transformer(graph: Graph, model: TransformerClassifier, ids: str) -> str:
-    if model.extra:  # a [CLS] token in front
-        rows = graph.add_many("Concat", [graph.size(ids, 0), graph.integers(1)], 1, axis=0)[0]
-        cls = graph.add("Expand", graph.constant(model.config.size, np.int64), rows)
-        ids = graph.add_many("Concat", [cls, ids], 1, axis=1)[0]
-    real, positions = _real(graph, ids, model.config.pad_id), counted(graph, ids)
-    states = encoded(graph, model.encoder, embedded(graph, model.embedding, ids, positions), real, positions)
-    return _pooled(graph, model.pooling, states, graph.add("Unsqueeze", real, graph.integers(2)))
-
-
-def _pooled(graph: Graph, pooling: nn.Module, states: str, real: str) -> str:
-    """Pool states (B, S, C) to (B, C). real: (B, S, 1), False at padding."""
-    if isinstance(pooling, MeanPooling):
-        return _mean(graph, states, real)
-    if isinstance(pooling, MaxPooling):
-        return _max(graph, states, real)
-    if isinstance(pooling, AttentionPooling):
-        hidden = graph.add("Tanh", graph.linear(states, array(pooling.hidden.weight), array(pooling.hidden.bias)))
-        scores = graph.linear(hidden, array(pooling.score.weight), None)
-        weights = graph.add("Softmax", graph.add("Where", real, scores, graph.constant(_LOWEST)), axis=1)
-        return graph.add("ReduceSum", graph.add("Mul", weights, states), graph.integers(1), keepdims=0)
-    return graph.add("Gather", states, graph.constant(0, np.int64), axis=1)
-
-
-def _mean(graph: Graph, states: str, real: str) -> str:
-    kept = graph.add("Where", real, states, graph.constant(0, np.float32))
-    number = graph.add("ReduceSum", graph.add("Cast", real, to=FLOAT), graph.integers(1), keepdims=0)
-    return graph.add("Div", graph.add("ReduceSum", kept, graph.integers(1), keepdims=0), number)
-
-
-def _max(graph: Graph, states: str, real: str) -> str:
-    kept = graph.add("Where", real, states, graph.constant(_LOWEST))
-    return graph.add("ReduceMax", kept, graph.integers(1), keepdims=0)
-
-
-def _recurrent(graph: Graph, model: RecurrentClassifier, ids: str) -> str:
-    real = _real(graph, ids, model.config.pad_id)
-    lengths = graph.add("ReduceSum", graph.add("Cast", real, to=INTEGER), graph.integers(1), keepdims=0)
-    lengths = graph.add("Cast", lengths, to=onnx.TensorProto.INT32)
-    steps = graph.add(
-        "Transpose", graph.add("Gather", graph.constant(array(model.embedding.weight)), ids), perm=[1, 0, 2]
-    )
-    final = ""
-    for layer in model.encoder.layers:
-        steps, final = _recurrence(graph, list(layer.children()), steps, lengths)  # type: ignore[arg-type]
-    if model.pooling is None:
-        return final
-    states = graph.add("Transpose", steps, perm=[1, 0, 2])
-    return _pooled(graph, model.pooling, states, graph.add("Unsqueeze", real, graph.integers(2)))
+    return logits
 
 
 # Order of ONNX's gates among ours, which are torch's: LSTM i f g o -> i o f c, GRU r z n -> z r h.
-_GATES = {"LSTM": [0, 3, 1, 2], "GRU": [1, 0, 2]}
+_GATES = {LSTMCell: [0, 3, 1, 2], GRUCell: [1, 0, 2]}
 
 
-def _recurrence(graph: Graph, cells: list[Cell], steps: str, lengths: str) -> tuple[str, str]:
-    """Add a recurrent layer: inputs (S, B, I) -> states of all steps (S, B, C') and the final state (B, C')."""
-    kind, width = "GRU" if isinstance(cells[0], GRUCell) else "LSTM", cells[0].width
+def _operator(cells: Sequence[Cell]) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Return a layer as a function: states (B, S, I), lengths (B,) -> all states (B, S, C'), the last ones (B, C').
 
-    def stacked(name: str, part: str) -> str:
-        rows = [
-            array(getattr(getattr(cell, name), part)).reshape(cell.gates, width, -1)[_GATES[kind]] for cell in cells
-        ]
-        return graph.constant(np.stack([each.reshape(len(each) * width, -1) for each in rows]))
+    cells: forwards, and backwards if it reads in both directions.
+    """
+    kind, gates, width = type(cells[0]), cells[0].gates, cells[0].width
 
-    def biases() -> str:
-        parts = [
-            np.concatenate([array(linear.bias).reshape(cell.gates, width)[_GATES[kind]].ravel() for linear in linears])
-            for cell in cells
-            for linears in [(cell.input, cell.hidden)]
-        ]
-        return graph.constant(np.stack(parts))
+    def stacked(*names: str) -> Tensor:
+        parts = [torch.cat([cell.get_parameter(name) for name in names]).detach() for cell in cells]
+        ordered = [part.view(len(names), gates, width, -1)[:, _GATES[kind]] for part in parts]
+        return torch.stack(ordered).view(len(cells), *parts[0].shape)
 
-    options = {"linear_before_reset": 1} if kind == "GRU" else {}
-    direction = "bidirectional" if len(cells) == 2 else "forward"
-    given = [steps, stacked("input", "weight"), stacked("hidden", "weight"), biases(), lengths]
-    outputs, final = graph.add_many(kind, given, 2, hidden_size=width, direction=direction, **options)
-    joined = graph.integers(0, 0, width * len(cells))
-    states = graph.add("Reshape", graph.add("Transpose", outputs, perm=[0, 2, 1, 3]), joined)  # (S, D, B, C)
-    last = graph.add("Reshape", graph.add("Transpose", final, perm=[1, 0, 2]), graph.integers(0, width * len(cells)))
-    return states, last
+    weights = [stacked("input.weight"), stacked("hidden.weight"), stacked("input.bias", "hidden.bias")]
+    directions = "bidirectional" if len(cells) == 2 else "forward"
+    options: dict[str, Any] = {"hidden_size": width, "direction": directions}
+    if kind is GRUCell:
+        options["linear_before_reset"] = 1
+
+    def run(states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        rows, steps, _ = states.shape
+        outputs, last = torch.onnx.ops.symbolic_multi_out(
+            "GRU" if kind is GRUCell else "LSTM",
+            [states.transpose(0, 1), *weights, lengths],
+            options,
+            dtypes=[states.dtype] * 2,
+            shapes=[(steps, len(cells), rows, width), (len(cells), rows, width)],
+        )
+        return outputs.permute(2, 0, 1, 3).flatten(2), last.transpose(0, 1).flatten(1)
+
+    return run

@@ -87,9 +87,13 @@ class RecurrentClassifier(ClassifierModel):
         """Return the logits (B, K) of token_ids (B, S). Padding is never computed."""
         real = token_ids != self.config.pad_id
         states, (last, *_) = self.encoder(self.dropout(self.embedding(token_ids)), real)
-        pooled = last if self.pooling is None else self.pooling(states, real[:, :, None])
-        logits: Tensor = self.output(self.dropout(pooled))
+        logits: Tensor = self.output(self.dropout(self.pool(states, last, real)))
         return logits
+
+    def pool(self, states: Tensor, last: Tensor, real: Tensor) -> Tensor:
+        """Pool token states (B, S, C) and the last ones (B, C) to (B, C). real: (B, S), False at padding."""
+        pooled: Tensor = last if self.pooling is None else self.pooling(states, real[:, :, None])
+        return pooled
 
 
 class TransformerClassifier(ClassifierModel):

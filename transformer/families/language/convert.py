@@ -23,7 +23,7 @@ from transformer.inference.conversion import (
     require_close,
     require_quality,
 )
-from transformer.inference.onnx_layers import quantized, write_model
+from transformer.inference.onnx_export import quantized, write_model
 
 _SAMPLES = 1000
 
@@ -90,10 +90,9 @@ class LanguageConverter(Converter[TorchLanguageModel, Verification]):
 
     def onnx(self) -> Conversion:
         """Return the ONNX conversion."""
-        model = self.exported.model
+        graph = language_graph(self.exported.model)
 
         def write(folder: Path, int8: bool) -> None:
-            graph = language_graph(model)
             write_model(folder / "language_model.onnx", quantized(graph) if int8 else graph)
 
         return self._conversion(onnx_example(self.exported, self._ids()), write)

@@ -116,7 +116,6 @@ class _Cache:
     past: dict[str, OrtValue]
     rows: Ids
     """Rows of the last step that the next one continues."""
-    length: int = 0
 
     def select(self, rows: Ids) -> None:
         """Keep only these rows of the batch, in this order; rows: (B',), repeats allowed."""
@@ -154,11 +153,10 @@ class OnnxContinuation:
     def _run(self, ids: Ids, places: Ids, cache: _Cache) -> Floats:
         """Append ids (B, S) to the cache. Returns the log probabilities (M, V) at places (M,) in them."""
         given = {"ids": np.ascontiguousarray(ids), "places": places, "rows": cache.rows}
-        inputs = _values(given | {"place": np.array([cache.length])}) | cache.past
+        inputs = _values(given) | cache.past
         found, *made = self._session().run_with_ort_values(["log_probabilities", *self._present], inputs)
         cache.past = dict(zip(self._past, made, strict=True))
         cache.rows = np.arange(len(ids))
-        cache.length += ids.shape[1]
         result: Floats = found.numpy()
         return result
 
@@ -202,7 +200,7 @@ class OnnxEngine(ConvertedEngine):
         """Return the graph's inputs for whole texts."""
         given: dict[str, Any] = {"ids": token_ids, "places": places} | self._past
         if self._past:
-            given |= {"place": np.zeros(1, dtype=np.int64), "rows": np.zeros(len(token_ids), dtype=np.int64)}
+            given |= {"rows": np.zeros(len(token_ids), dtype=np.int64)}
         return given
 
 

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import torch
 from ctranslate2.specs import TransformerDecoderModelSpec, TransformerDecoderSpec
 
 from transformer.data.vocabulary import Vocabulary
-from transformer.families.language.network import LanguageTransformer, OutputTransform
+from transformer.families.language.network import LanguageTransformer
 from transformer.families.language.torch_model import TorchLanguageModel
 from transformer.inference.ctranslate2_layers import (
+    array,
     entries,
     fill_embedding,
     fill_layer,
@@ -19,18 +21,8 @@ from transformer.inference.ctranslate2_layers import (
     save,
     stack_options,
 )
-from transformer.inference.onnx_layers import (
-    FLOAT,
-    INTEGER,
-    Graph,
-    array,
-    counted,
-    embedded,
-    encoded,
-    hidden_later,
-    normed,
-    stack,
-)
+from transformer.inference.onnx_export import Input, Tensors, by_layer, exported, flat, memory
+from transformer.nn.layout import Cache
 
 _HEAD = '''"""The likeliest tokens with {library} alone: pip install {packages}, then python example.py here."""
 
@@ -50,7 +42,7 @@ for token in found[0].argsort()[::-1][:5]:
     print(tokenizer.id_to_token(int(token)), np.exp(found[0][token]))
 """
 _GIVEN = '{"ids": np.array([ids]), "places": np.array([place])}'
-_PAST = f"""given = {_GIVEN[:-1]}, "place": np.array([0]), "rows": np.array([0])}}
+_PAST = f"""given = {_GIVEN[:-1]}, "rows": np.array([0])}}
 for each in session.get_inputs():
     if each.name.startswith("past."):  # of what was read before: nothing
         given[each.name] = np.zeros((1, each.shape[1], 0, each.shape[3]), np.float32)
@@ -109,60 +101,26 @@ def write_ctranslate2(folder: Path, model: LanguageTransformer, vocabulary: Voca
     save(spec, folder, vocabulary, int8=int8)
 
 
-PARTS = ("key", "value")
-
-
 def language_graph(model: LanguageTransformer) -> onnx.ModelProto:
-    """Return the graph of a language model; places index the flattened ids (B * S,)."""
-    graph = Graph("language_model")
-    ids, places = graph.input("ids", INTEGER, ["B", "S"]), graph.input("places", INTEGER, ["M"])
-    states = _continued(graph, model, ids) if model.causal else _states(graph, model, ids)
-    width = model.config.model.d_model
-    chosen = graph.add("Gather", graph.add("Reshape", states, graph.integers(-1, width)), places, axis=0)
-    if isinstance(model.transform, OutputTransform):
-        linear = model.transform.linear
-        chosen = graph.add("Gelu", graph.linear(chosen, array(linear.weight), array(linear.bias)))
-        chosen = normed(graph, model.transform.norm, chosen)
-    bias = None if model.output.bias is None else array(model.output.bias)
-    logits = graph.linear(chosen, array(model.output.weight), bias)
-    graph.output("states", states, FLOAT, ["B", "S", width])
-    graph.output("log_probabilities", graph.add("LogSoftmax", logits, axis=-1), FLOAT, ["M", model.config.entries])
-    return graph.model()
+    """Return the model of `states` (B, S, C) of `ids` (B, S), and of `log_probabilities` (M, V) at `places` (M,) of
+    the flattened ids (B * S,).
 
-
-def _states(graph: Graph, model: LanguageTransformer, ids: str) -> str:
-    """Return the states (B, S, C) of ids (B, S) with bidirectional attention."""
-    real = graph.add("Not", graph.add("Equal", ids, graph.constant(model.config.pad_id, np.int64)))
-    positions = counted(graph, ids)
-    return encoded(graph, model.encoder, embedded(graph, model.embedding, ids, positions), real, positions)
-
-
-def _continued(graph: Graph, model: LanguageTransformer, ids: str) -> str:
-    """Return the states (B, S, C) of ids (B, S) with causal attention to the past; declares past and present.
-
-    Padding needs no mask: it is at the end, after all real tokens.
+    Causal: `rows` (B,) of the P texts whose keys and values `past.L.key` and `.value` (P, H, T, D) precede the ids;
+    `present.L...` is the next past.
     """
-    place, rows = graph.input("place", INTEGER, [1]), graph.input("rows", INTEGER, ["B"])
-    start, one = graph.add("Squeeze", place), graph.constant(1, np.int64)
-    stop = graph.add("Add", start, graph.add("Squeeze", graph.size(ids, 1)))
-    positions = graph.add("Range", start, stop, one)
-    keys = graph.add("Range", graph.constant(0, np.int64), stop, one)
     params = model.config.model
-    heads, width = params.heads, params.dimension_of_head
-    past = [
-        [graph.input(f"past.{layer}.{part}", FLOAT, ["P", heads, "T", width]) for part in PARTS]
-        for layer in range(params.layers)
-    ]
-    present: dict[str, str] = {}
+    inputs = {"ids": Input(torch.int64, ["B", "S"]), "places": Input(torch.int64, ["M"])}
+    if model.causal:
+        inputs["rows"] = Input(torch.int64, ["B"])
+        inputs |= memory("past", params.layers, "P", params.heads, "T", params.dimension_of_head)
 
-    def extend(layer: int, key: str, value: str) -> tuple[str, str]:
-        kept = (graph.add("Gather", part, rows, axis=0) for part in past[layer])
-        both = [graph.add_many("Concat", pair, 1, axis=2)[0] for pair in zip(kept, (key, value), strict=True)]
-        present.update({f"present.{layer}.{part}": each for part, each in zip(PARTS, both, strict=True)})
-        return both[0], both[1]
+    def compute(given: Tensors) -> Tensors:
+        cache = Cache()
+        if model.causal:
+            cache.held = dict(enumerate(by_layer("past", given, params.layers)))
+            cache.select(given["rows"])
+        states = model.read(given["ids"], cache if model.causal else None)
+        chosen = model.logits(states.flatten(0, 1).index_select(0, given["places"])).log_softmax(dim=-1)
+        return {"states": states, "log_probabilities": chosen} | flat("present", [*cache.held.values()])
 
-    states = embedded(graph, model.embedding, ids, positions)
-    states = stack(graph, model.encoder, states, hidden_later(graph, positions, keys), positions, extend)
-    for name, each in present.items():
-        graph.output(name, each, FLOAT, ["B", heads, "T_present", width])
-    return states
+    return exported(model, compute, inputs, {"B": 2, "S": 2, "M": 2, "P": 2, "T": 2})

@@ -46,12 +46,16 @@ class LanguageTransformer(Model):
         """Read prompts (B, T) without padding; T may be 0. Returns the cache for `step`."""
         cache = Cache()
         if token_ids.shape[1]:
-            self._encode(Padded(token_ids, self.config.pad_id, cache))
+            self.read(token_ids, cache)
         return cache
+
+    def read(self, token_ids: Tensor, cache: Cache | None) -> Tensor:
+        """Append the tokens (B, T) to the cache, if there is one. Returns their states (B, T, C)."""
+        return self._encode(Padded(token_ids, self.config.pad_id, cache))
 
     def step(self, token_ids: Tensor, cache: Cache) -> Tensor:
         """Append one token per text, token_ids (B,), to the cache. Returns the states (B, C)."""
-        return self._encode(Padded(token_ids[:, None], self.config.pad_id, cache))[:, 0]
+        return self.read(token_ids[:, None], cache)[:, 0]
 
     def _encode(self, layout: Layout) -> Tensor:
         embedded = self.embedding(layout.token_ids, layout.positions)

@@ -15,7 +15,13 @@ from transformer.data.store import Ids, padded, sorted_batches
 from transformer.data.tokenization import open_pretokenizer
 from transformer.data.vocabulary import clip
 from transformer.families.seq2seq.decode import DecodingParams, Search
-from transformer.families.seq2seq.formats import ctranslate2_example, onnx_example, write_ctranslate2, write_onnx
+from transformer.families.seq2seq.formats import (
+    ctranslate2_example,
+    onnx_example,
+    onnx_graphs,
+    write_ctranslate2,
+    write_onnx,
+)
 from transformer.families.seq2seq.network import Seq2SeqTransformer
 from transformer.families.seq2seq.scores import Metric, text_metrics
 from transformer.families.seq2seq.torch_translator import TorchTranslator
@@ -192,9 +198,10 @@ class Seq2SeqConverter(Converter[TorchTranslator, Verification]):
         model, vocabularies = self.exported.model, self.exported.vocabularies
         if not isinstance(model, Seq2SeqTransformer):
             return "recurrent decoders (model.kind `recurrent`) are served by PyTorch alone"
+        graphs = onnx_graphs(model, vocabularies["target"])
 
         def write(folder: Path, int8: bool) -> None:
-            write_onnx(folder, model, vocabularies["source"], vocabularies["target"], int8=int8)
+            write_onnx(folder, graphs, vocabularies, int8=int8)
 
         example = onnx_example(self.rows[0]["source"], self._first_pieces(), self.exported)
         return self.conversion(vocabularies, self.exported.generator.positions, example, write)

@@ -152,7 +152,6 @@ class _Cache:
     past: dict[str, OrtValue]
     rows: Ids
     """Rows of the last step that the next one continues."""
-    length: int = 0
     rows_per_source: int = 1
 
     def select(self, rows: Ids) -> None:
@@ -207,12 +206,11 @@ class OnnxGenerator:
     def _step(self, last: Ids, cache: _Cache, wanted: list[str], count: int) -> list[Any]:
         """Run one step and put the extended past into the cache; `wanted` names the other decoder outputs to return."""
         shown = np.array([min(count, self._size)])
-        given = {"last": last, "place": np.array([cache.length]), "rows": cache.rows, "count": shown}
+        given = {"last": last, "rows": cache.rows, "count": shown}
         inputs = _values(given) | cache.source | cache.past
         made = self._decoder().run_with_ort_values([*wanted, *self._present], inputs)
         cache.past = dict(zip(self._past, made[len(wanted) :], strict=True))
         cache.rows = np.arange(len(last))
-        cache.length += 1
         return [value.numpy() for value in made[: len(wanted)]]
 
 

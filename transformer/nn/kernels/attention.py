@@ -43,14 +43,19 @@ def attend(
     causal = causal and queries > 1
     if causal and mask is not None:
         mask, causal = mask & causal_mask(queries, keys, mask.device), False
-    if query.device.type == "cpu" and (dropout or queries * keys <= _FEW_SCORES or query.dtype == torch.bfloat16):
-        # No fused CPU kernel supports dropout, PyTorch's fallback is slower, and the fused backward pass is slow in
-        # bf16: a training step of profile `seed` takes 1.7 times as long for translation, 1.4 times for sentiment.
+    if torch.compiler.is_exporting() or _plain_is_faster(query, keys, dropout):
         attended: Tensor = _Attention.apply(query, key, value, added, mask, causal, dropout)  # type: ignore[no-untyped-call]
     else:
         attended = _fused(query, key, value, added, mask, causal, dropout)
     # Kernels differ on rows without an allowed key; zeros, unlike NaN, cannot spread.
     return attended if mask is None else attended.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
+
+
+def _plain_is_faster(query: Tensor, keys: int, dropout: float) -> bool:
+    # No fused CPU kernel supports dropout, PyTorch's fallback is slower, and the fused backward pass is slow in bf16: a
+    # training step of profile `seed` takes 1.7 times as long for translation, 1.4 times for sentiment.
+    few = query.shape[-2] * keys <= _FEW_SCORES
+    return query.device.type == "cpu" and (few or dropout > 0 or query.dtype == torch.bfloat16)
 
 
 def _fused(

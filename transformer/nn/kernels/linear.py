@@ -78,6 +78,7 @@ def _suits(one: Tensor, other: Tensor) -> bool:
         and one.dtype == other.dtype == torch.float32
         and one.numel() > 0
         and not torch.is_autocast_enabled("cpu")
+        and not torch.compiler.is_exporting()
     )
 
 
