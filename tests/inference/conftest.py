@@ -42,7 +42,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
-@pytest.fixture(scope="module", params=["translation-transformer", "sentiment-transformer"])
+@pytest.fixture(scope="session", params=["translation-transformer", "sentiment-transformer"])
 def converted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Conversion:
     """A converted model of each family."""
     conversion = Conversion(request.param, tmp_path_factory.mktemp(request.param))

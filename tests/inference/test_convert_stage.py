@@ -9,20 +9,23 @@ import numpy as np
 import pytest
 import torch
 
+from tests.conftest import ROOT
 from tests.inference import converting
 from tests.inference.converting import Conversion
 from transformer.core.errors import UserError
 from transformer.core.files import read_json
-from transformer.inference.bundle import bundle_digest, engines_of, open_bundle, write_surroundings
+from transformer.inference.bundle import engines_of, open_bundle, write_surroundings
 from transformer.inference.conversion import require_close, require_quality
 from transformer.nn.layers import Residual
 
 
-@pytest.mark.parametrize("engine", ["onnx", "onnx-int8"])
-@pytest.mark.parametrize("difference", [float("nan"), float("inf")])
-def test_answers_that_are_no_numbers_are_refused(engine: str, difference: float) -> None:
-    with pytest.raises(UserError, match=f"^{engine} differs from the exported model"):
-        require_close(engine, [0.0, difference, 0.0], "probability")
+def test_what_differs_or_loses_too_much_is_refused() -> None:
+    for engine, difference in (("onnx", 2e-4), ("onnx", float("nan")), ("onnx-int8", float("inf"))):
+        with pytest.raises(UserError, match=f"^{engine} differs from the exported model"):
+            require_close(engine, [0.0, difference, 0.0], "probability")
+    with pytest.raises(UserError, match=r"onnx-int8 loses 2\.00 points of bleu on .*set convert\.int8 to false"):
+        require_quality("onnx-int8", "bleu", 38.0, 40.0, np.linspace(-3.0, -0.6, 1000))
+    assert require_quality("onnx-int8", "bleu", 39.0, 40.0, np.linspace(-2.0, 0.1, 1000))["bleu"] == 39.0
 
 
 def test_the_report_has_sizes_and_the_rest_is_said(converted: Conversion) -> None:
@@ -38,17 +41,17 @@ def test_the_report_has_sizes_and_the_rest_is_said(converted: Conversion) -> Non
             assert written["bytes"] > report[f"{engine}-int8"]["bytes"]
 
 
-def test_two_conversions_have_the_same_bytes(converted: Conversion, tmp_path: Path) -> None:
+def test_two_conversions_have_the_same_bytes_and_no_path(converted: Conversion, tmp_path: Path) -> None:
     def content(folder: Path) -> dict[str, bytes]:
         files = (path for path in folder.rglob("*") if path.is_file())
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
-    name = f"{converted.task.name}-transformer"
-    again = Conversion(name, tmp_path)
+    again = Conversion(f"{converted.task.name}-transformer", tmp_path)
     again.run()
     one, two = content(converted.paths.converted), content(again.paths.converted)
-    assert one.keys() == two.keys()
-    assert [path for path in one if one[path] != two[path]] == []
+    assert [path for path in one | two if one.get(path) != two.get(path)] == []
+    for word in (str(ROOT).encode(), str(tmp_path).encode(), b"site-packages"):
+        assert [path for path in two if word in two[path]] == []
 
 
 @pytest.mark.parametrize("name", ["translation-recurrent", "sentiment-recurrent"])
@@ -65,12 +68,15 @@ def test_what_a_format_cannot_hold_is_said_and_the_others_are_written(name: str,
         assert "refused" in report["onnx"]
 
 
-def test_a_source_without_a_token_is_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as one of a byte order mark alone: CTranslate2 translates nothing, where our search writes something."""
+def test_sources_without_a_token_are_not_compared_and_long_ones_are_split_as_by_evaluate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CTranslate2 translates nothing of a byte order mark alone, where our search finds something."""
     monkeypatch.setitem(converting.TEXTS, "seq2seq", ["Ein Hund schläft.", "", "Kinder spielen."])
-    conversion = Conversion("translation-transformer", tmp_path)
-    conversion.run(int8=False)
-    assert [conversion.compared(engine)["equal"] for engine in ("ctranslate2", "onnx")] == [11, 11]
+    conversion = Conversion("translation-transformer", tmp_path, method="beam", long_sources="split")
+    conversion.run(formats=["onnx"], int8=False)
+    figures = conversion.compared("onnx")
+    assert figures["equal"] == figures["as_evaluated_equal"] == figures["rows"] == 11
 
 
 def test_nothing_wanted_leaves_an_empty_folder(tmp_path: Path) -> None:
@@ -98,7 +104,7 @@ def test_without_validation_rows_it_is_one_line(tmp_path: Path) -> None:
     conversion.predictions.write_text(conversion.predictions.read_text().replace("validation\t", "test\t"))
     with pytest.raises(UserError, match="has no validation rows to verify a converted model with"):
         conversion.run()
-    assert conversion.written() == []
+    assert conversion.written() == engines_of(conversion.bundle) == []
 
 
 def one_weight(model: Any) -> None:
@@ -115,15 +121,7 @@ def the_other_norm(model: Any) -> None:
             part.pre = False
 
 
-def another_order(model: torch.nn.Module) -> None:
-    """As with the vocabulary of another model: every entry stands for its neighbour."""
-    for part in model.modules():
-        if isinstance(part, torch.nn.Embedding):
-            part.weight.data = part.weight.data.roll(1, dims=0)
-
-
-@pytest.mark.parametrize("format", ["ctranslate2", "onnx"])
-@pytest.mark.parametrize("corrupt", [one_weight, the_other_norm, another_order])
+@pytest.mark.parametrize(("format", "corrupt"), [("ctranslate2", the_other_norm), ("onnx", one_weight)])
 def test_a_corrupted_conversion_is_found(
     corrupt: Callable[[torch.nn.Module], None], format: str, converted: Conversion, tmp_path: Path
 ) -> None:
@@ -139,36 +137,3 @@ def test_a_corrupted_conversion_is_found(
     with pytest.raises(UserError, match=f"{format} differs from the exported model by .*: not written") as error:
         verification.verify(tmp_path, False)
     assert "\n" not in str(error.value)
-
-
-def test_a_model_that_differs_has_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    conversion = Conversion("sentiment-transformer", tmp_path)
-    monkeypatch.setattr("transformer.inference.conversion.TOLERANCE", -1.0)
-    with pytest.raises(UserError, match="ctranslate2 differs from the exported model by"):
-        conversion.run()
-    assert conversion.written() == []
-    assert engines_of(conversion.bundle) == []
-
-
-def test_eight_bits_that_lose_too_much_are_refused() -> None:
-    lost = np.linspace(-3.0, -0.6, 1000)
-    with pytest.raises(UserError, match=r"onnx-int8 loses 2\.00 points of bleu on .*set convert\.int8 to false"):
-        require_quality("onnx-int8", "bleu", 38.0, 40.0, lost)
-    assert require_quality("onnx-int8", "bleu", 39.0, 40.0, np.linspace(-2.0, 0.1, 1000))["bleu"] == 39.0
-
-
-def test_the_digest_is_of_names_and_content(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        (tmp_path / name / "model").mkdir(parents=True)
-        (tmp_path / name / "model" / "a").write_text("x")
-    assert bundle_digest(tmp_path / "one") == bundle_digest(tmp_path / "two")
-    (tmp_path / "two" / "model" / "a").rename(tmp_path / "two" / "model" / "b")
-    assert bundle_digest(tmp_path / "one") != bundle_digest(tmp_path / "two")
-
-
-def test_what_beams_found_for_sources_in_pieces_is_compared_with_the_same(tmp_path: Path) -> None:
-    """`evaluate` splits a source that the model has no positions for, so the comparison must."""
-    conversion = Conversion("translation-transformer", tmp_path, method="beam", long_sources="split")
-    conversion.run(formats=["onnx"], int8=False)
-    figures = conversion.compared("onnx")
-    assert figures["as_evaluated_equal"] == figures["rows"]

@@ -5,6 +5,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +19,23 @@ from transformer.core.errors import UserError
 from transformer.core.task import ENGINES
 from transformer.inference.bundle import engines_of, open_bundle
 
+BOTH = pytest.mark.parametrize("engine", ["onnx", "ctranslate2"])
 
-def test_every_engine_answers_as_the_exported_model(converted: Conversion) -> None:
+
+def test_every_engine_answers_as_the_exported_model(converted: Conversion, tmp_path: Path) -> None:
     assert converted.written() == sorted(ENGINES[1:]) == sorted(engines_of(converted.bundle))
     expected = answers(open_bundle(converted.bundle, "cpu"), converted.task)
+    linked = tmp_path / "bundle"
+    linked.symlink_to(converted.bundle)
     for engine in ("ctranslate2", "onnx"):
-        for model in (
-            transformer.load(converted.bundle, engine=engine),
-            transformer.load(converted.paths.converted / engine),
-        ):
+        for model in (transformer.load(linked, engine=engine), transformer.load(converted.paths.converted / engine)):
             found = answers(model, converted.task)
             if converted.task.family.name == "seq2seq":
                 assert found == expected
             else:
                 assert [each.label for each in found] == [each.label for each in expected]
-                assert [each.probability for each in found] == pytest.approx(
-                    [e.probability for e in expected], abs=1e-4
-                )
+                chances = [each.probability for each in expected]
+                assert [each.probability for each in found] == pytest.approx(chances, abs=1e-4)
 
 
 LOADED = """
@@ -46,39 +47,45 @@ sys.exit(f"loaded: {unwanted}" if unwanted else 0)
 """
 
 
-@pytest.mark.parametrize("engine", ENGINES[1:])
+@BOTH
 def test_neither_pytorch_nor_spacy_is_loaded(engine: str, converted: Conversion) -> None:
     command = [sys.executable, "-c", LOADED, str(converted.bundle), engine]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("engine", ENGINES[1:])
+ALONE = """
+import sys
+sys.modules.update(dict.fromkeys(("transformer", "torch", "onnx", "tokenizers", "pydantic")))
+exec(open("example.py").read())
+"""
+
+
+@BOTH
 def test_the_folders_own_example_runs_without_this_package(engine: str, converted: Conversion, tmp_path: Path) -> None:
     folder = tmp_path / "elsewhere"
     shutil.copytree(converted.paths.converted / engine, folder)
-    code = f"import sys; sys.modules['transformer'] = sys.modules['torch'] = None; exec(open({'example.py'!r}).read())"
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", ALONE], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    rows = (folder / "example.py").read_text(encoding="utf-8")
-    assert json.dumps(TEXTS[converted.task.family.name][0], ensure_ascii=False) in rows
-    if not engine.endswith("-int8"):
-        first: Any = open_bundle(converted.bundle, "cpu")
-        if converted.task.family.name == "seq2seq":
-            target = first.vocabularies["target"]
-            ids = first.decode_ids(first.vocabularies["source"].encode(first.pretokenize(TEXTS["seq2seq"][:1])), Said())
-            assert done.stdout.split() == " ".join(target.entries(ids[0])).split()
-        else:
-            label, probability = done.stdout.split()
-            (expected,) = first.classify(TEXTS["classifier"][:1])
-            assert label == expected.label
-            assert float(probability) == pytest.approx(expected.probability, abs=1e-4)
+    asked = TEXTS[converted.task.family.name][:1]
+    assert json.dumps(asked[0], ensure_ascii=False) in (folder / "example.py").read_text(encoding="utf-8")
+    model: Any = open_bundle(converted.bundle, "cpu")
+    if converted.task.family.name == "seq2seq":
+        (ids,) = model.decode_ids(model.vocabularies["source"].encode(model.pretokenize(asked)), Said())
+        assert done.stdout.split() == " ".join(model.vocabularies["target"].entries(ids)).split()
+    else:
+        label, probability = done.stdout.split()
+        (expected,) = model.classify(asked)
+        assert label == expected.label and float(probability) == pytest.approx(expected.probability, abs=1e-4)
 
 
 def test_another_model_than_the_bundle_is_not_taken_for_it(converted: Conversion, tmp_path: Path) -> None:
     shutil.copytree(converted.bundle.parent, tmp_path / "moved")
     bundle = tmp_path / "moved" / "bundle"
     assert transformer.load(bundle, engine="onnx")
+    for engine, content in (("ctranslate2", "{"), ("ctranslate2-int8", "[]")):
+        (tmp_path / "moved" / "converted" / engine / "config.json").write_text(content)
+    assert engines_of(bundle) == ["onnx", "onnx-int8"]
     config = bundle / "config.json"
     config.write_text(config.read_text().replace("{", '{\n  "note": 1,', 1))
     assert engines_of(bundle) == []
@@ -87,38 +94,6 @@ def test_another_model_than_the_bundle_is_not_taken_for_it(converted: Conversion
     shutil.rmtree(tmp_path / "moved" / "converted")
     with pytest.raises(UserError, match="is not converted for engine `onnx`"):
         transformer.load(bundle, engine="onnx")
-
-
-def test_a_link_to_a_bundle_has_its_conversions(converted: Conversion, tmp_path: Path) -> None:
-    (tmp_path / "bundle").symlink_to(converted.bundle)
-    assert engines_of(tmp_path / "bundle") == engines_of(converted.bundle)
-    assert transformer.load(tmp_path / "bundle", engine="onnx")
-
-
-def test_a_broken_conversion_is_none_of_the_engines(converted: Conversion, tmp_path: Path) -> None:
-    shutil.copytree(converted.bundle.parent, tmp_path / "moved")
-    (tmp_path / "moved" / "converted" / "onnx" / "config.json").write_text("{")
-    (tmp_path / "moved" / "converted" / "ctranslate2" / "config.json").write_text("[]")
-    assert engines_of(tmp_path / "moved" / "bundle") == ["ctranslate2-int8", "onnx-int8"]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"engine": "foo"}, "names no engine, but 'foo'"),
-        ({"engine": None}, "names no engine"),
-        ({"decoding": {}}, "decoding"),
-    ],
-)
-def test_a_damaged_config_is_one_line(
-    change: dict[str, Any], message: str, converted: Conversion, tmp_path: Path
-) -> None:
-    folder = Path(shutil.copytree(converted.paths.converted / "onnx", tmp_path / "onnx"))
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({k: v for k, v in (config | change).items() if v != {}}))
-    with pytest.raises(UserError, match=message) as error:
-        transformer.load(folder)
-    assert "\n" not in str(error.value)
 
 
 def test_a_model_of_a_relative_path_is_opened_again_elsewhere(
@@ -138,34 +113,32 @@ def test_a_model_of_a_relative_path_is_opened_again_elsewhere(
     [
         ({"engine": "tensorrt"}, "there is no engine `tensorrt`: use one of torch, ctranslate2"),
         ({"engine": "onnx", "device": "cuda"}, "the engine `onnx` runs on the CPU, not on `cuda`"),
+        ({"source": "converted/onnx", "engine": "torch"}, "is a model for the engine `onnx`, not `torch`"),
     ],
 )
 def test_what_an_engine_cannot_do_is_one_line(given: dict[str, str], message: str, converted: Conversion) -> None:
+    given = dict(given)
     with pytest.raises(UserError, match=message):
-        transformer.load(converted.bundle, **given)
-
-
-def test_a_converted_folder_is_of_one_engine(converted: Conversion) -> None:
-    with pytest.raises(UserError, match="is a model for the engine `onnx`, not `torch`"):
-        transformer.load(converted.paths.converted / "onnx", engine="torch")
+        transformer.load(converted.bundle.parent / given.pop("source", "bundle"), **given)
 
 
 FORKED = """
-import os, signal, sys, transformer
-model = transformer.load(sys.argv[1], engine=sys.argv[2])
+import os, signal, sys, torch, transformer
+torch.set_num_threads(2)
+model = transformer.load(sys.argv[1], engine=sys.argv[2], device="cpu")
 ask = model.translate if model.family == "seq2seq" else model.classify
-texts = ["Ein Hund schläft."] * 40
+texts = ["Ein Hund schläft auf der Wiese. " * 4] * 16
 expected = ask(texts)
+torch.randn(700, 700) @ torch.randn(700, 700)
 child = os.fork()
 if not child:
     signal.alarm(20)
-    same = [str(each)[:20] for each in ask(texts)] == [str(each)[:20] for each in expected]
-    os._exit(0 if same else 1)
+    os._exit(0 if [str(each)[:20] for each in ask(texts)] == [str(each)[:20] for each in expected] else 1)
 sys.exit(os.waitpid(child, 0)[1])
 """
 
 
-@pytest.mark.parametrize("engine", ["onnx", "ctranslate2"])
+@pytest.mark.parametrize("engine", ["torch", "onnx", "ctranslate2"])
 def test_a_forked_child_answers(engine: str, converted: Conversion) -> None:
     """An engine's threads do not survive a fork: CTranslate2 waited for them forever."""
     command = [sys.executable, "-c", FORKED, str(converted.bundle), engine]
@@ -173,35 +146,41 @@ def test_a_forked_child_answers(engine: str, converted: Conversion) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("engine", ["onnx", "ctranslate2"])
-def test_a_pickled_model_answers(engine: str, converted: Conversion) -> None:
-    """As data loaders with processes and MLflow's batch scoring by Spark pass a model on."""
-    model = transformer.load(converted.bundle, engine=engine)
-    assert answers(pickle.loads(pickle.dumps(model)), converted.task) == answers(model, converted.task)
+def changed(path: Path, edit: Callable[[Any], object]) -> None:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    edit(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
 
 
-@pytest.mark.parametrize("engine", ["onnx", "ctranslate2"])
-def test_another_models_vocabulary_is_one_line(engine: str, converted: Conversion, tmp_path: Path) -> None:
-    folder = tmp_path / engine
-    shutil.copytree(converted.paths.converted / engine, folder)
-    tokenizer = next((folder / "vocab").rglob("tokenizer.json"))
-    content = json.loads(tokenizer.read_text(encoding="utf-8"))
-    entries = content["model"]["vocab"]
-    del entries[max(entries, key=lambda entry: entries[entry])]
-    tokenizer.write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(UserError, match=r"the vocabulary has \d+ tokens, but the model \d+") as error:
-        transformer.load(folder)
-    assert "\n" not in str(error.value)
+def without_the_last_entry(tokenizer: dict[str, Any]) -> None:
+    entries = tokenizer["model"]["vocab"]
+    del entries[max(entries, key=entries.get)]
 
 
-@pytest.mark.parametrize("engine", ["onnx", "ctranslate2"])
-@pytest.mark.parametrize("breakage", ["missing", "truncated"])
-def test_a_broken_model_is_one_line(breakage: str, engine: str, converted: Conversion, tmp_path: Path) -> None:
-    folder = tmp_path / engine
-    shutil.copytree(converted.paths.converted / engine, folder)
-    for path in (folder / "model").iterdir():
-        if path.suffix in (".onnx", ".bin"):
-            path.unlink() if breakage == "missing" else path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(UserError, match="model") as error:
+def weights(folder: Path) -> Path:
+    return max((folder / "model").iterdir(), key=lambda path: path.stat().st_size)
+
+
+Damage = Callable[[Path], object]
+DAMAGES: list[tuple[Damage, str]] = [
+    (lambda folder: weights(folder).unlink(), "model"),
+    (lambda folder: weights(folder).write_bytes(b"x" * 1000), "model"),
+    (
+        lambda folder: changed(next(folder.rglob("tokenizer.json")), without_the_last_entry),
+        r"has \d+ tokens, but the model \d+",
+    ),
+    (lambda folder: changed(folder / "config.json", lambda held: held.update(engine="foo")), "names no engine, but"),
+    (lambda folder: changed(folder / "config.json", lambda held: held.pop("decoding")), "decoding"),
+]
+
+
+@BOTH
+@pytest.mark.parametrize(("damage", "message"), DAMAGES)
+def test_a_broken_model_is_one_line(
+    damage: Damage, message: str, engine: str, converted: Conversion, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(converted.paths.converted / engine, tmp_path / engine))
+    damage(folder)
+    with pytest.raises(UserError, match=message) as error:
         transformer.load(folder)
     assert "\n" not in str(error.value)

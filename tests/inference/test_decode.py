@@ -26,44 +26,26 @@ SENTENCES = st.lists(
     encoded=SENTENCES,
     batch_size=st.integers(1, 10),
     order=st.randoms(use_true_random=False),
-    method=st.sampled_from(["greedy", "beam", "sample"]),
-    kind=st.sampled_from(["none", "length", "gnmt"]),
-    ngram=st.sampled_from([None, 1, 2]),
-    utility=st.sampled_from(["none", "bleu", "chrf"]),
-    ratio=st.sampled_from([None, 0.5, 1.5]),
+    search=st.sampled_from([{"method": "greedy"}, *({"method": method, "n_best": 2} for method in ("beam", "sample"))]),
+    more=st.fixed_dictionaries(
+        {
+            "length_normalization": st.sampled_from(["none", "length", "gnmt"]),
+            "no_repeat_ngram": st.sampled_from([None, 1, 2]),
+            "mbr_utility": st.sampled_from(["none", "bleu", "chrf"]),
+            "max_length_ratio": st.sampled_from([None, 0.5, 1.5]),
+        }
+    ),
 )
 def test_neither_batch_size_nor_order_matters(
-    encoded: list[Ids],
-    batch_size: int,
-    order: Any,
-    method: str,
-    kind: str,
-    ngram: int | None,
-    utility: str,
-    ratio: float | None,
+    encoded: list[Ids], batch_size: int, order: Any, search: dict[str, Any], more: dict[str, Any]
 ) -> None:
-    changes: dict[str, Any] = {
-        "method": method,
-        "beam_size": 3,
-        "n_best": 1 if method == "greedy" else 2,
-        "length_normalization": kind,
-        "no_repeat_ngram": ngram,
-        "mbr_utility": utility,
-        "max_length_ratio": ratio,
-        "max_length_extra": 2,
-        "max_length": 12,
-    }
+    changes = {"beam_size": 3, "max_length": 12, "max_length_extra": 2, **search, **more}
     alone = run(trained("post"), encoded, batch_size=1, **changes)
     numbers = list(range(len(encoded)))
     order.shuffle(numbers)
-    shuffled = translate(
-        TorchGenerator(trained("post"), vocabulary(30)),
-        [encoded[number] for number in numbers],
-        vocabulary(30),
-        params(batch_size=batch_size, **changes),
-        Observer(),
-        numbers=numbers,
-    )
+    texts, asked = [encoded[number] for number in numbers], params(batch_size=batch_size, **changes)
+    generator = TorchGenerator(trained("post"), vocabulary(30))
+    shuffled = translate(generator, texts, vocabulary(30), asked, Observer(), numbers=numbers)
     for number, found in zip(numbers, shuffled, strict=True):
         assert [each.ids for each in found] == [each.ids for each in alone[number]]
         assert [each.score for each in found] == pytest.approx([each.score for each in alone[number]], abs=1e-9)
@@ -73,10 +55,8 @@ def test_neither_batch_size_nor_order_matters(
 @pytest.mark.parametrize("ngram", [1, 2, 3])
 def test_no_run_of_tokens_occurs_twice(method: str, ngram: int) -> None:
     def found(blocked: int | None) -> list[list[int]]:
-        n_best = 1 if method == "greedy" else 4
-        decoded = run(
-            trained("post"), sources(), method=method, n_best=n_best, temperature=0.3, no_repeat_ngram=blocked
-        )
+        search: dict[str, Any] = {"method": method, "n_best": 1 if method == "greedy" else 4, "temperature": 0.3}
+        decoded = run(trained("post"), sources(), **search, no_repeat_ngram=blocked)
         return [each.ids for hypotheses in decoded for each in hypotheses]
 
     assert any(repeats(ids, ngram) for ids in found(None)), "nothing to block"
@@ -105,11 +85,7 @@ def test_the_greatest_length_follows_from_the_source() -> None:
     [
         ({"method": "beam", "beam_size": 2, "n_best": 3}, r"n_best \(3\) must not be more than beam_size \(2\)"),
         ({"method": "greedy", "n_best": 2}, "greedy finds one answer, so n_best must be 1, not 2"),
-        ({"length_penalty": -0.1}, "greater than or equal to 0"),
         ({"temperature": 0.0}, r"greater than or equal to 0\.000001"),
-        ({"top_p": 0.0}, "greater than 0"),
-        ({"top_p": 1.5}, "less than or equal to 1"),
-        ({"no_repeat_ngram": 0}, "greater than or equal to 1"),
         ({"length_normalization": "average"}, "'none', 'length' or 'gnmt'"),
     ],
 )

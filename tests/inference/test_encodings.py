@@ -13,23 +13,17 @@ IN_C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
 def test_an_argument_that_is_not_utf_8_is_refused(bundles: dict[str, Path]) -> None:
-    command: list[str | bytes] = [
-        sys.executable,
-        "-m",
-        "transformer",
-        "classify",
-        "-m",
-        str(bundles["sentiment"]),
-        "fine",
-        b"sch\xf6n",
-    ]
+    given: list[str | bytes] = ["classify", "-m", str(bundles["sentiment"]), "fine", b"sch\xf6n"]
+    command = [sys.executable, "-m", "transformer", *given]
     done = subprocess.run(command, env=clean_environment(PYTHONPATH=str(ROOT), **IN_C_LOCALE), capture_output=True)
     assert done.returncode == 1 and done.stdout == b""
     assert done.stderr == b"error: text 2 is not UTF-8: convert it first, or give a file that is\n"
 
 
-@pytest.mark.parametrize("variables", [IN_C_LOCALE, {"PYTHONIOENCODING": "latin-1"}], ids=["locale", "streams"])
-@pytest.mark.parametrize("by", ["argument", "file", "stdin"])
+@pytest.mark.parametrize(
+    ("by", "variables"),
+    [*((by, IN_C_LOCALE) for by in ("argument", "file", "stdin")), ("stdin", {"PYTHONIOENCODING": "latin-1"})],
+)
 def test_an_answer_is_utf_8_in_any_locale(
     variables: dict[str, str], by: str, bundles: dict[str, Path], tmp_path: Path
 ) -> None:

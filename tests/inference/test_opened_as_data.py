@@ -52,10 +52,8 @@ def change(path: Path, edit: Callable[[Any], object]) -> None:
 
 SIZES: list[tuple[dict[str, Any], str]] = [
     ({"d_model": 16_000, "d_ff": 64_000}, r"`.*` has shape \(.*16,?\), and by config.json \(.*16000,?\)"),
-    ({"d_ff": 10**15}, "has shape"),
     ({"d_ff": 10**30}, "Overflow"),
     ({"positions": "sinusoidal", "max_length": 10**8}, "besides the weights"),
-    ({"positions": "rotary", "max_length": 10**8}, "besides the weights"),
     ({"layers": 10**9, "encoder_layers": 10**9}, "less than or equal to 1000"),
 ]
 
@@ -105,28 +103,16 @@ def test_a_model_of_every_kind_is_opened_as_it_was_saved(model: Any, build: Any,
     assert not any(tensor.is_meta for tensor in (*opened.parameters(), *opened.buffers()))
 
 
-OUTSIDE: dict[str, Callable[[Path, Path], None]] = {
-    "a link out": lambda path, outside: path.symlink_to(outside),
-    "a device": lambda path, outside: path.symlink_to("/dev/zero"),
-    "a pipe": lambda path, outside: os.mkfifo(path),
-}
-
-
-@pytest.mark.parametrize("how", OUTSIDE)
-@pytest.mark.parametrize("name", ["model/model.safetensors", "vocab/text/tokenizer.json", "README.md"])
+@pytest.mark.parametrize("name", ["model/model.safetensors", "README.md", "vocab"])
+@pytest.mark.parametrize("pipe", [False, True])
 def test_only_regular_files_inside_the_folder_are_opened(
-    name: str, how: str, copied: Callable[[str], Path], tmp_path: Path
+    name: str, pipe: bool, copied: Callable[[str], Path], tmp_path: Path
 ) -> None:
     bundle = copied("sentiment")
     outside = (bundle / name).rename(tmp_path / "outside")
-    OUTSIDE[how](bundle / name, outside)
-    assert f"{bundle / name} is not a file of this folder" in refused(bundle)
-
-
-def test_a_linked_folder_outside_is_refused(copied: Callable[[str], Path], tmp_path: Path) -> None:
-    bundle = copied("sentiment")
-    (bundle / "vocab").symlink_to((bundle / "vocab").rename(tmp_path / "outside"))
-    assert "is not a file of this folder" in refused(bundle)
+    os.mkfifo(bundle / name) if pipe else (bundle / name).symlink_to(outside)
+    line = refused(bundle)
+    assert "is not a file of this folder" in line and str(bundle / name) in line
 
 
 def test_links_inside_the_folder_and_into_dvcs_cache_are_opened(copied: Callable[[str], Path], tmp_path: Path) -> None:
@@ -147,26 +133,16 @@ def test_links_inside_the_folder_and_into_dvcs_cache_are_opened(copied: Callable
     assert "model.safetensors is missing" in refused(bundle)
 
 
-@pytest.mark.parametrize("name", ["config.json", "model/config.json", "vocab/text/tokenizer.json", "pretokenizer.json"])
-def test_lists_in_lists_are_one_line(name: str, copied: Callable[[str], Path]) -> None:
-    bundle = copied("sentiment")
-    (bundle / name).write_text("[" * 100_000)
-    assert str(bundle / name) in refused(bundle)
-
-
 def test_a_converted_model_names_no_file_outside_its_folder(bundles: dict[str, Path]) -> None:
     sizes = {"positions": 9, "vocabulary": {"../vocab/text": 500}}
     with pytest.raises(UserError, match="lacks the model's sizes"):
         read_parts(bundles["sentiment"], {"model": sizes}, "text")
 
 
-@pytest.mark.parametrize("head", [{}, {"weight": [[1.0], [float("nan")]]}, {"weight": [[1.0]]}])
-def test_a_broken_head_is_one_line(head: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("weight", [[[1.0], [float("nan")]], [[1.0]]])
+def test_a_broken_head_is_one_line(weight: list[list[float]], tmp_path: Path) -> None:
     write_ctranslate2(tmp_path / "model", classifier().float(), vocabulary(40), int8=False)
-    with np.load(tmp_path / "model/head.npz") as file:
-        own: dict[str, Any] = {
-            name: np.array(head.get(name, file[name])) for name in file.files if head or name != "pooling"
-        }
-    np.savez(tmp_path / "model/head.npz", **own)
+    head = tmp_path / "model/head.npz"
+    np.savez(head, **{**np.load(head), "weight": np.array(weight)})
     with pytest.raises(UserError, match=r"head.npz cannot be read \(.*\): run `dvc repro`"):
         CTranslate2Scorer(tmp_path / "model", size=40, positions=32, pad_id=0, classes=2)

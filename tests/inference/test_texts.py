@@ -1,7 +1,5 @@
 """What callers may pass instead of a list of texts, to all tasks' models and to the MLflow model."""
 
-import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,8 @@ import pandas as pd
 import pytest
 
 from tests.kit import TASKS
-from transformer.cli import main
+from transformer.families.classifier.classifier import Classifier
+from transformer.families.seq2seq.translator import Translator
 from transformer.inference.bundle import open_bundle
 
 COLUMNS = {
@@ -34,14 +33,10 @@ def method(task: str, bundles: dict[str, Path]) -> Callable[[Any], list[Any]]:
     [
         ("Ein Mann", "list of texts"),
         (b"Ein Mann", "list of texts"),
-        ({"text": "Ein Mann"}, "list of texts"),
         (None, "list of texts"),
-        (3, "list of texts"),
         ([None], "text 1 must be a str, not NoneType: leave it out, or pass ''"),
         (["ja", 3], "text 2 must be a str, not int: pass it as a str"),
-        ([float("nan")], "text 1 must be a str, not float"),
         ([b"ja"], "text 1 must be a str, not bytes"),
-        ([["ja"]], "text 1 must be a str, not list"),
         (pd.Series(["ja", None]), "text 2 must be a str"),
     ],
     ids=repr,
@@ -69,23 +64,12 @@ def test_half_of_a_surrogate_pair_is_answered_as_the_replacement_character(task:
     assert ask(["Ein \ud83d\ude00 Mann"]) == ask(["Ein \U0001f600 Mann"]), "a whole pair is its character"
 
 
-def test_an_empty_text_has_an_empty_translation_and_a_label_with_a_note(
-    bundles: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def ask(command: str, task: str, text: str) -> tuple[list[str], str]:
-        (tmp_path / "texts").write_text(text)
-        given = [command, "--model", str(bundles[task]), "--file", str(tmp_path / "texts")]
-        monkeypatch.setattr(sys, "argv", ["transformer", *given])
-        main()
-        printed = capsys.readouterr()
-        return printed.out.splitlines(), printed.err
-
-    assert ask("translate", "translation", "\n \n") == (["", ""], "")
-    assert ask("classify", "sentiment", "good\n")[1] == ""
-    lines, note = ask("classify", "sentiment", "good\n\n \n")
-    assert [line.count("\t") for line in lines] == [2, 2, 2]
-    said = "an empty text gives no evidence: its label is what the model answers without any word"
-    assert note == f"note: {said} (2 of 3 texts)\n"
+def test_an_empty_text_has_an_empty_translation_and_a_label_with_a_note(bundles: dict[str, Path]) -> None:
+    translator, classifier = (open_bundle(bundles[task], "cpu") for task in ("translation", "sentiment"))
+    assert isinstance(translator, Translator) and isinstance(classifier, Classifier)
+    assert translator.translate(["", " "]) == ["", ""]
+    good, *empty = classifier.classify(["good", "", " "])
+    assert good.notes == () and all(each.notes[0].startswith("an empty text gives no evidence") for each in empty)
 
 
 @pytest.fixture(scope="module")
@@ -117,31 +101,3 @@ def test_the_mlflow_model_keeps_the_index_of_a_frame(
     assert joined[COLUMNS[task][0]].tolist()[1:] == names
     assert joined[COLUMNS[task][0]].isna().tolist() == [True, False, False]
     assert served[task].predict(some[:0]).shape == (0, len(COLUMNS[task]))
-
-
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA], ids=repr)
-def test_the_mlflow_model_refuses_a_missing_text(task: str, missing: Any, served: dict[str, Any]) -> None:
-    from mlflow.exceptions import MlflowException
-
-    frame = pd.DataFrame({"text": ["Ein Mann", missing]}, dtype=object)
-    with pytest.raises(MlflowException) as caught:
-        served[task].predict(frame)
-    assert caught.value.get_http_status_code() == 400
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_a_server_answers_a_missing_text_with_status_400(task: str, served: dict[str, Any]) -> None:
-    from mlflow.exceptions import MlflowException
-    from mlflow.pyfunc import scoring_server
-
-    model = served[task]
-
-    def ask(text: str | None) -> Any:
-        body = json.dumps({"dataframe_split": {"columns": ["text"], "data": [["Ein Mann"], [text]]}})
-        return scoring_server.invocations(body, "application/json", model, model.metadata.get_input_schema())
-
-    assert ask("Zwei Hunde").status == 200
-    with pytest.raises(MlflowException, match="text 2 must be a str") as caught:
-        ask(None)
-    assert caught.value.get_http_status_code() == 400

@@ -48,15 +48,12 @@ def test_a_child_takes_its_turn_although_a_thread_of_its_parent_was_at_work() ->
     child = os.fork()
     if not child:
         os._exit(in_turns(lambda: 7)())
-    for _ in range(100):
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            break
-        time.sleep(0.1)
-    else:
+    deadline = time.monotonic() + 10
+    while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if not ended[0]:
         os.kill(child, 9)
         os.waitpid(child, 0)
     end.set()
     thread.join()
-    assert ended
-    assert os.waitstatus_to_exitcode(status) == 7
+    assert ended[0] and os.waitstatus_to_exitcode(ended[1]) == 7

@@ -8,29 +8,25 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from mlflow import MlflowClient
 
-from tests.kit import ROOT, clean_environment, free_port, start_server, stop_server
+from tests.kit import clean_environment, free_port
+from tests.system.serving.server import COMMAND, Server, environment
 from tests.training.small import paths_in, run_stage, smoke
 from transformer.core.files import write_table
 from transformer.core.observer import Observer
 from transformer.inference.bundle import engines_of, open_bundle
 from transformer.workflow.mlflow import save_model
 
-TASK = "translation"
+TASK, NAME = "translation", "a-model"
 TEXTS = [f"ein {colour} {animal} schläft ." for colour in ("roter", "grauer") for animal in ("Hund", "Vogel", "Fuchs")]
-TRANSFORMER = str(Path(sys.executable).with_name("transformer"))
-
-
-def environment() -> dict[str, str]:
-    return clean_environment(PYTHONPATH=str(ROOT), PATH="/usr/bin:/bin", OMP_NUM_THREADS="1")
 
 
 @pytest.fixture(scope="module")
@@ -52,32 +48,17 @@ def workspace(bundles: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
     assert engines_of(bundle) == ["ctranslate2", "onnx"]
     save_model(root / "model", bundle, TASK, example=TEXTS[0])
     shutil.copytree(paths.converted, root / "model" / "artifacts" / "converted")
+    save_model(root / "other", bundles["sentiment"], "sentiment")
+    for store, folder in (("mlflow", "model"), ("other", "other")):
+        client = MlflowClient(f"sqlite:///{root}/{store}.db", f"sqlite:///{root}/{store}.db")
+        client.create_registered_model(NAME)
+        client.create_model_version(NAME, (root / folder).as_uri())
+        client.set_registered_model_alias(NAME, "best", "1")
     return root
 
 
-class Server:
-    """A running server, and how its user asks it."""
-
-    def __init__(self, root: Path) -> None:
-        self.port = free_port()
-        self.log = root / f"log{self.port}"
-        command = [TRANSFORMER, "serve", "--model", "model", "--port", str(self.port)]
-        self.process = start_server(command, f"http://127.0.0.1:{self.port}/ping", root, environment(), self.log)
-
-    def post(self, body: bytes, kind: str = "application/json") -> tuple[int, Any]:
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}/invocations", data=body, headers={"Content-Type": kind}
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=120) as response:
-                return response.status, json.loads(response.read())
-        except urllib.error.HTTPError as error:
-            content = error.read()
-            return error.code, json.loads(content) if content[:1] == b"{" else content.decode()
-
-    def ask(self, texts: list[Any], **params: Any) -> tuple[int, Any]:
-        split = {"columns": ["text"], "data": [[text] for text in texts]}
-        return self.post(json.dumps({"dataframe_split": split, "params": params}).encode())
+class Translator(Server):
+    """A server of translations."""
 
     def answers(self, texts: list[str], **params: Any) -> list[str]:
         status, content = self.ask(texts, **params)
@@ -86,10 +67,14 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server(workspace: Path) -> Iterator[Server]:
-    server = Server(workspace)
+def server(workspace: Path) -> Iterator[Translator]:
+    """The project's version 1, in a shell with MLflow's variables of another project."""
+    others = {"MLFLOW_REGISTRY_URI": f"sqlite:///{workspace}/other.db", "MLFLOW_RUN_ID": "0123"}
+    others |= {"MLFLOW_EXPERIMENT_ID": "7", "MLFLOW_EXPERIMENT_NAME": "other", "MLFLOW_TRACKING_USERNAME": "x"}
+    server = Translator(workspace, f"models:/{NAME}@best", **others)
+    assert server.log.read_text().startswith(f"serving models:/{NAME}/1;")
     yield server
-    stop_server(server.process)
+    server.stop()
 
 
 @pytest.fixture(scope="module")
@@ -105,13 +90,13 @@ def without_notes(content: Any) -> list[dict[str, str]]:
 
 
 @pytest.fixture
-def healthy(server: Server, expected: list[str]) -> Iterator[None]:
+def healthy(server: Translator, expected: list[str]) -> Iterator[None]:
     """Whatever a test sends, the next good request is answered."""
     yield
     assert server.answers(TEXTS) == expected
 
 
-def test_the_printed_command_is_answered(server: Server, expected: list[str]) -> None:
+def test_the_printed_command_is_answered(server: Translator, expected: list[str]) -> None:
     said = server.log.read_text()
     assert said.startswith("serving ") and said.splitlines()[0].endswith(
         "once the log says that Uvicorn runs, ask it with"
@@ -121,28 +106,34 @@ def test_the_printed_command_is_answered(server: Server, expected: list[str]) ->
     assert without_notes(json.loads(done.stdout)) == [{TASK: expected[0]}]
 
 
-def test_both_forms_of_json_are_answered_alike(server: Server, expected: list[str]) -> None:
-    assert server.answers(TEXTS) == expected
+def test_both_forms_of_json_are_answered_alike(server: Translator, expected: list[str]) -> None:
+    for engine in ("best", "torch", "onnx"):
+        assert server.answers(TEXTS, engine=engine) == expected
     records = json.dumps({"dataframe_records": [{"text": text} for text in TEXTS]}).encode()
     status, content = server.post(records)
     assert status == 200 and without_notes(content) == [{TASK: answer} for answer in expected]
 
 
-def test_an_answer_says_what_was_not_read(server: Server) -> None:
+def test_texts_in_csv_are_answered_as_in_json(server: Translator, workspace: Path) -> None:
+    texts = ["NA", "null", "nan", "None", "007", "1e5", "true", "2024-01-01", "a, b", "", "gut"]
+    csv = "\n".join(["text", *(f'"{text}"' if "," in text else text for text in texts), ""])
+    expected: Any = open_bundle(workspace / "models" / TASK / "bundle", "cpu").table(texts)
+    for status, content in (server.post(csv.encode(), "text/csv"), server.ask(texts)):
+        assert status == 200
+        assert {name: [row[name] for row in content["predictions"]] for name in expected} == expected
+    status, content = server.post(b'text\n"a\n', "text/csv")
+    assert status == 400 and content["message"].startswith("the request is not CSV: ")
+
+
+def test_an_answer_says_what_was_not_read_and_nothing_has_an_empty_answer(server: Translator) -> None:
     status, content = server.ask(["", "ein 犬"])
     assert status == 200
-    empty, unknown = (row["notes"] for row in content["predictions"])
-    assert empty == "" and unknown.startswith("words that the vocabulary lacks: 犬")
+    empty, unknown = content["predictions"]
+    assert empty == {TASK: "", "notes": ""} and unknown["notes"].startswith("words that the vocabulary lacks: 犬")
+    assert server.ask([]) == (200, {"predictions": []})
 
 
-@pytest.mark.parametrize("engine", ["best", "torch", "onnx"])
-def test_every_engine_with_our_search_gives_the_answers_of_the_bundle(
-    engine: str, server: Server, expected: list[str]
-) -> None:
-    assert server.answers(TEXTS, engine=engine) == expected
-
-
-def test_a_request_can_ask_for_a_beam_and_for_several_translations(server: Server, workspace: Path) -> None:
+def test_a_request_can_ask_for_a_beam_and_for_several_translations(server: Translator, workspace: Path) -> None:
     model: Any = open_bundle(workspace / "models" / TASK / "bundle", "cpu")
     decoding = model.decoding.model_copy(update={"method": "beam", "beam_size": 3, "n_best": 2})
     found = model.table(TEXTS[:3], decoding)
@@ -155,63 +146,25 @@ def test_a_request_can_ask_for_a_beam_and_for_several_translations(server: Serve
 
 @pytest.mark.usefixtures("healthy")
 @pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{",
-        b"[1, 2]",
-        b"\xff\xfe",
-        b'{"instances_": [1]}',
-        b'{"dataframe_split": {"columns": ["text"], "data": 3}}',
-        b'{"dataframe_split": {"columns": ["words"], "data": [["ein"]]}}',
-        b'{"dataframe_records": [{"text": {"a": 1}}]}',
-        b'{"dataframe_records": [{"text": "ein"}], "params": {"beam_size": "many"}}',
-    ],
-)
-def test_what_mlflow_rejects_is_the_request_s_fault(server: Server, body: bytes) -> None:
-    status, content = server.post(body)
-    assert status == 400 and content["message"]
-
-
-@pytest.mark.usefixtures("healthy")
-def test_another_content_type_is_refused(server: Server) -> None:
-    assert server.post(b"text\nein Hund", "text/plain")[0] == 415
-
-
-@pytest.mark.usefixtures("healthy")
-@pytest.mark.parametrize(
     ("texts", "params", "words"),
     [
         (["ein"], {"beam_size": 0}, "`decoding.beam_size`: Input should be greater than or equal to 1, not 0"),
         (["ein"], {"beam_size": 101}, "`beam_size` is 101, and a request can have at most 100"),
-        (["ein"], {"n_best": 101}, "`n_best` is 101, and a request can have at most 100"),
         (["ein"], {"n_best": 3, "beam_size": None}, "greedy finds one answer, so n_best must be 1, not 3"),
-        (["ein"], {"beam_size": 2, "n_best": 3}, "n_best (3) must not be more than beam_size (2)"),
         (["ein"], {"engine": "magic"}, "there is no engine `magic`"),
         (["ein"], {"engine": "onnx-int8"}, "is not converted for engine `onnx-int8`"),
         (["ein", None], {}, "column `text`: "),
     ],
 )
-def test_our_own_errors_are_one_line(server: Server, texts: list[Any], params: dict[str, Any], words: str) -> None:
+def test_our_own_errors_are_one_line(server: Translator, texts: list[Any], params: dict[str, Any], words: str) -> None:
     status, content = server.ask(texts, **params)
     assert status == 400 and words in content["message"], content
     assert "\n" not in content["message"]
-
-
-@pytest.mark.usefixtures("healthy")
-def test_an_empty_text_and_no_text_have_empty_answers(server: Server) -> None:
-    assert server.answers(["", " "]) == ["", ""]
-    assert server.ask([]) == (200, {"predictions": []})
-
-
-@pytest.mark.usefixtures("healthy")
-def test_a_megabyte_of_text_is_answered(server: Server) -> None:
-    (answer,) = server.answers(["Hund " * 200_000])
-    assert isinstance(answer, str)
+    assert server.post(b"{")[0] == 400 and server.post(b"text\nein Hund", "text/plain")[0] == 415
 
 
 @pytest.mark.parametrize("engine", ["torch", "onnx", "ctranslate2"])
-def test_parallel_requests_get_the_serial_answers(server: Server, engine: str) -> None:
+def test_parallel_requests_get_the_serial_answers(server: Translator, engine: str) -> None:
     requests = [[TEXTS[number % len(TEXTS)], f"{'sehr ' * number}gut ."] for number in range(20)]
     serial = [server.answers(request, engine=engine, beam_size=1) for request in requests]
     with ThreadPoolExecutor(20) as pool:
@@ -221,27 +174,21 @@ def test_parallel_requests_get_the_serial_answers(server: Server, engine: str) -
 
 def refused(workspace: Path, *options: str) -> str:
     """The one line of a server that does not start."""
-    done = subprocess.run(
-        [TRANSFORMER, "serve", *options], cwd=workspace, env=environment(), text=True, capture_output=True
-    )
+    done = subprocess.run([*COMMAND, *options], cwd=workspace, env=environment(), text=True, capture_output=True)
     assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
     return done.stderr
 
 
-def test_a_taken_port_and_a_missing_model_cost_one_line(workspace: Path, server: Server) -> None:
+def test_a_taken_port_and_a_missing_model_cost_one_line(workspace: Path, server: Translator) -> None:
     assert f"port {server.port} is taken" in refused(workspace, "--model", "model", "--port", str(server.port))
     assert "no complete result" in refused(workspace, "--port", str(free_port()))
-
-
-@pytest.mark.parametrize("uri", ["models", "models:/none@best", "models:/none/7", "models:/m-none"])
-def test_other_missing_models_cost_one_line(workspace: Path, uri: str) -> None:
-    said = "MLmodel is missing" if uri == "models" else uri
-    assert said in refused(workspace, "--model", uri, "--port", str(free_port()))
+    for uri, said in (("models", "MLmodel is missing"), ("models:/none@best", "models:/none@best")):
+        assert said in refused(workspace, "--model", uri, "--port", str(free_port()))
 
 
 def test_sigterm_under_load_loses_no_accepted_request(workspace: Path, expected: list[str]) -> None:
     """PyTorch answers one request at a time, so most are waiting when the signal comes."""
-    server = Server(workspace)
+    server = Translator(workspace)
     try:
         assert server.answers(TEXTS, engine="torch") == expected
 
@@ -258,7 +205,36 @@ def test_sigterm_under_load_loses_no_accepted_request(workspace: Path, expected:
             server.process.send_signal(signal.SIGTERM)
             assert [request.result() for request in asked] == [serial] * len(asked)
         assert waiting > 1, "no load"
-        with pytest.raises(urllib.error.URLError, match="refused"):
+        with pytest.raises(httpx.ConnectError):
             server.answers(TEXTS)
     finally:
-        stop_server(server.process)
+        server.stop()
+
+
+LOADED = """
+import sys
+import pandas as pd
+from mlflow import pyfunc
+for folder in sys.argv[1:]:
+    print(pyfunc.load_model(folder).predict(pd.DataFrame({"text": ["good"]})).to_dict("records"))
+"""
+
+
+def load(*folders: Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", LOADED, *map(str, folders)]
+    return subprocess.run(command, cwd=folders[0], env=clean_environment(), capture_output=True, text=True)
+
+
+def test_a_process_runs_the_code_of_one_version(workspace: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(workspace / "other", other)
+    same = load(workspace / "other", workspace / "model")
+    assert same.returncode == 0, same.stderr
+    code = other / "code" / "transformer" / "families" / "classifier" / "classifier.py"
+    code.write_text(code.read_text(encoding="utf-8").replace('"label": [', '"label": ["MARK" + '), encoding="utf-8")
+    alone = load(other)
+    assert "MARK" in alone.stdout, alone.stderr
+    both = load(workspace / "other", other)
+    assert both.returncode == 1 and "MARK" not in both.stdout and both.stdout.startswith("[{'label'")
+    last = both.stderr.splitlines()[-1]
+    assert f"{other} has other code than {workspace / 'other'}" in last and last.endswith("in a process of its own")
