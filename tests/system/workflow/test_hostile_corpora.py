@@ -60,7 +60,7 @@ def test_every_stage_takes_them(case: str, tmp_path: Path) -> None:
     clone: Clone = make_clone(tmp_path / "clone")
     (tmp_path / "corpus").mkdir()
     CORPORA[task](tmp_path / "corpus")
-    clone.change({"runtime.tracking": False, f"{task}.download.source": "files"})
+    clone.change({"runtime.tracking": False, f"{task}.download.source": "files", f"{task}.download.bad_rows": "skip"})
     clone.change({f"{task}.download.path": str(tmp_path / "corpus")})
     clone.change({f"{task}.{leaf}": value for leaf, value in changes.items()})
     assert clone.repro(f"report@{task}") == [f"{stage}@{task}" for stage in STAGES]

@@ -4,7 +4,10 @@ import os
 import random
 import signal
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import DEVNULL
 
 import pytest
 
@@ -32,30 +35,28 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     return clone
 
 
-def interrupted(clone: Clone, command: tuple[str, ...], seconds: float, number: int) -> str:
-    """Run a command and send its whole process group a signal after some time; returns its output."""
-    process = clone.start(*command)
-    try:
-        return process.communicate(timeout=seconds)[0]
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, number)
-        return process.communicate()[0]
-
-
 def test_a_workflow_that_is_killed_ends_with_the_same_lock(expected: Clone, tmp_path: Path) -> None:
+    """At any moment, and while it trains."""
     clone = make_clone(tmp_path / "clone")
     clone.change(SETTINGS)
-    chance, killed, printed = random.Random(), 0, ""
-    for _ in range(5):
-        number = chance.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGINT))
-        printed += interrupted(clone, ("dvc", "repro", TRAIN), chance.uniform(2, 8), number)
-        killed += not (clone.root / "dvc.lock").exists() or TRAIN not in (clone.root / "dvc.lock").read_text()
-    done = clone.run("dvc", "repro", TRAIN)
-    assert killed >= 2
-    assert "resuming after step" in printed + done.stderr
+    states = clone.root / ".dvc" / "tmp" / "resume" / "translation"
+    due = time.monotonic() + random.uniform(1, 5)
+    killed(clone, lambda: time.monotonic() > due)
+    killed(clone, lambda: any(states.glob("*/*.safetensors")))
+    assert "resuming after step" in clone.run("dvc", "repro", TRAIN).stderr
     assert (clone.root / "dvc.lock").read_bytes() == (expected.root / "dvc.lock").read_bytes()
     for folder in ("models", "reports"):
         assert outputs(clone.root / folder) == outputs(expected.root / folder)
+
+
+def killed(clone: Clone, when: Callable[[], bool]) -> None:
+    """Run the workflow, and kill its whole process group at a moment."""
+    process = subprocess.Popen(
+        ("dvc", "repro", TRAIN), cwd=clone.root, env=clone.environment, start_new_session=True, stderr=DEVNULL
+    )
+    until(when, process, seconds=300)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def test_an_experiment_in_a_temporary_clone_goes_on(tmp_path: Path) -> None:
