@@ -1,7 +1,6 @@
 """`transformer new-corpus`: what a folder holds, and the profile that fits."""
 
 import json
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -224,20 +223,6 @@ def test_rows_that_cannot_be_used_are_said(look: Look) -> None:
     assert section["download"]["bad_rows"] == "skip" and section["download"]["quotes"] == "csv"
 
 
-def test_quotation_marks_are_text_where_that_is_declared(look: Look) -> None:
-    rows = "".join(f'{"np"[number % 2]}\t"{number}\t\n' for number in range(60)).replace("\t\n", "\n")
-    said, section = look(train_tsv=f"label\ttext\n{rows}".encode(), quotes="none")
-    assert "left out" not in said
-    assert section["download"]["quotes"] == "none"
-
-
-def test_a_refusal_names_a_row_that_was_left_out(look: Look) -> None:
-    """All rows of one label have a comma too many."""
-    body = "".join(f"{'np'[number % 2]},film {number}{', as told' * (number % 2)}\n" for number in range(60))
-    with pytest.raises(UserError, match=r"train has only the label n in the rows that can be read \(in/train\.csv, li"):
-        look(train_csv=f"label,text\n{body}".encode(), test_csv=b"label,text\nn,a\n")
-
-
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
@@ -252,13 +237,6 @@ def test_labels_that_do_not_fit_are_one_line(labels: list[str], message: str, lo
         look(train_jsonl=lines(rows))
 
 
-def test_long_sentences_have_long_answers(look: Look) -> None:
-    rows = [(f"{a} " * 40, f"{b} " * 40) for a, b in FRENCH[:12]]
-    said, section = look(train_jsonl=lines(sides(("fr", "en"), rows)))
-    assert "`too_long: leave_out` under `train` does not train on them" in said
-    assert section["evaluate"]["max_length"] == section["model"]["max_length"] > 200
-
-
 @pytest.mark.parametrize("name", ["a b", "../x"])
 def test_a_name_that_no_profile_may_have(name: str, project: Path) -> None:
     with pytest.raises(UserError, match=f"`{name}` cannot name a profile"):
@@ -271,21 +249,6 @@ def test_a_profile_that_is_there_is_not_overwritten(project: Path) -> None:
     with pytest.raises(UserError, match=r"profiles/mine\.yaml is there: remove it, or give another `--name`"):
         list(new_corpus(project, folder, name=None, columns=None, quotes="csv"))
     assert (project / "profiles" / "mine.yaml").read_text(encoding="utf-8") == "hardware: {threads: 1}\n"
-
-
-def test_folders_that_cannot_be_read_are_one_line(project: Path) -> None:
-    folder = Path(os.fsdecode(bytes(project) + b"/\xff"))
-    folder.mkdir()
-    with pytest.raises(UserError, match=r"the folder's name, '\S+udcff', is not UTF-8: rename it"):
-        [*new_corpus(project, folder, name="x", columns=None, quotes="csv")]
-    with pytest.raises(UserError, match=r"\. contains this project: name a folder with nothing but the data"):
-        [*new_corpus(project, Path(), name="all", columns=None, quotes="csv")]
-
-
-def test_the_time_is_that_of_the_rows_that_train() -> None:
-    """500 rows in batches of 32 are 16 updates."""
-    said = rehearsal.Rehearsal(rows=100, seconds=2.0, cut=0.0).estimate(500, {"batch_size": 32, "epochs": 3})
-    assert "3 epochs of 16 updates, the most there may be, take about 2 min" in said  # 96 s
 
 
 def test_the_rehearsal_draws_rows_from_all_over_a_split(tmp_path: Path) -> None:

@@ -116,14 +116,6 @@ def test_edits_are_never_overwritten(old: str, new: str, project: Path, data: Pa
     use_profile(project, "seed", None)
 
 
-def test_a_merge_that_is_not_resolved_is_not_called_an_edit(project: Path) -> None:
-    """Dropping it, as for edits, would drop the other side."""
-    (project / PARAMS).write_text("<<<<<<< HEAD\na: 1\n=======\na: 2\n>>>>>>> other\n")
-    for fails in (lambda: use_profile(project, "seed", None), lambda: check_params(project / PARAMS)):
-        with pytest.raises(UserError, match=r"params\.yaml has conflict markers: edit it, or take one side"):
-            fails()
-
-
 @pytest.mark.parametrize(
     ("name", "init", "vocab"),
     [("seed", "random", "path"), (DEFAULT, "random", "trained"), ("pretrained", "pretrained", "built")],

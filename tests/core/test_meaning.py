@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit import ROOT
-from transformer.core.code import CODE, Tree
+from transformer.core.code import Tree
 from transformer.core.errors import UserError
 from transformer.core.meaning import Meanings, Module, parsed
 
@@ -113,10 +113,3 @@ def test_every_version_of_python_finds_the_same(minor: int) -> None:
     text = CODE_OF + "".join(texts.values()).replace("from __future__ import annotations", "")
     run = subprocess.run((known[0], "-c", PRINT), cwd=ROOT, input=text, capture_output=True, text=True)
     assert run.stdout.strip() == str(of(text)), run.stderr
-
-
-def test_no_code_reads_docstrings() -> None:
-    """But the page of parameters, which no stage writes: otherwise they would have a meaning."""
-    tree = Tree()
-    code = [name for name in tree.names if name.startswith(CODE) and name.endswith(".py")]
-    assert [name for name in code if b"__doc__" in tree.read(name)] == []

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dvc.utils.hydra import apply_overrides
 from dvc.utils.serialize import ParseError, load_yaml
 
 from tests.builders import small_runtime
@@ -17,7 +16,7 @@ from tests.kit import ROOT, fresh_profile
 from transformer.commands.check import check_params
 from transformer.commands.profiles import DEFAULT, profile_params
 from transformer.core.errors import UserError
-from transformer.core.params import leaves, read_params, stage_params
+from transformer.core.params import read_params, stage_params
 from transformer.core.task import open_task
 
 PROFILES = sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))
@@ -148,30 +147,12 @@ def test_so_are_parameters_of_translation_that_do_not_fit_together(
         check(tmp_path, every)
 
 
-@pytest.mark.parametrize("leaf", ["r_drop", "simcut"])
-def test_two_passes_are_over_the_same_input(leaf: str, tmp_path: Path) -> None:
-    leaves = {f"translation.train.{leaf}": 1.0, "translation.model.teacher_forcing": 0.5}
-    with pytest.raises(UserError, match=rf"train\.{leaf} compares two passes .*teacher_forcing must be 1"):
-        check(tmp_path, leaves, "rnn")
-
-
 @pytest.mark.parametrize("objective", ["causal", "masked"])
 def test_a_language_model_that_generates_needs_words_that_it_can_join(objective: str, tmp_path: Path) -> None:
     refused = pytest.raises(UserError, match=r"`language`: tokenize\.kind `spacy`")
     with refused if objective == "causal" else nullcontext():
         leaves = {"tokenize.kind": "spacy", "tokenize.language": "zh", "model.objective": objective}
         check(tmp_path, {f"language.{name}": value for name, value in leaves.items()})
-
-
-def test_a_folder_that_dvc_takes_for_empty_is_found_before_anything_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for path in (ROOT / "data/local").iterdir():
-        (tmp_path / "data/local" / path.name).mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "registry/.dvc").mkdir(parents=True)
-    with pytest.raises(UserError, match=r"`translation\.download\.added`: registry has a `\.dvc`"):
-        check(tmp_path, {"translation.download.added": "registry"})
 
 
 @pytest.mark.parametrize("content", [b"a: [1", b"\xff\xfe\x00", b"- 1", b"", b"a: 2026-02-30"])
@@ -226,18 +207,6 @@ def test_a_changed_copy_is_validated() -> None:
     ):
         with pytest.raises(UserError, match=message):
             runtime.model_copy(update=update)
-
-
-def test_an_experiment_can_empty_every_list_after_another_one(tmp_path: Path) -> None:
-    """DVC writes lists in block style; with a comment after an empty one, the next section stood on its line."""
-    path = tmp_path / "params.yaml"
-    path.write_text(profile_params(ROOT, DEFAULT), encoding="utf-8")
-    before = leaves(load_yaml(path))
-    lists = [name for name, value in before.items() if isinstance(value, list)]
-    assert "translation.convert.formats" in lists
-    apply_overrides(path, ["sentiment.train.epochs=1"])
-    apply_overrides(path, [f"{name}=[]" for name in lists])
-    assert leaves(load_yaml(path)) == before | {name: [] for name in lists} | {"sentiment.train.epochs": 1}
 
 
 VALUES: list[Any] = [

@@ -4,17 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from tests.inference import reference
 from tests.inference.models import params, run, sources, tiny, trained, vocabulary
 from transformer.data.store import Ids, padded
-from transformer.families.seq2seq.network import DecoderCache, Seq2SeqTransformer
 from transformer.families.seq2seq.torch_translator import TorchGenerator
 from transformer.inference.beam import beam_search
 from transformer.inference.search import Sources
 from transformer.inference.stepwise import best
-from transformer.inference.torch_steps import best as torch_best
 
 STOPPING = ["exact", "heuristic", "first"]
 NORMALIZATIONS = [("none", 0.0), ("length", 1.0), ("length", 1.8), ("gnmt", 0.6), ("gnmt", 3.0)]
@@ -82,41 +79,6 @@ def test_more_hypotheses_than_are_ranked_at_a_time() -> None:
     assert 5 * len(sources()) < 128 < 5 * 5 * len(sources())
     once, five = (run(trained("post"), sources() * times, **settings) for times in (1, 5))
     assert [found[0].ids for found in five] == [found[0].ids for found in once] * 5
-
-
-class Counting(Seq2SeqTransformer):
-    """Counts its steps and their rows."""
-
-    steps = rows = 0
-
-    def step(self, target_ids: torch.Tensor, cache: DecoderCache) -> torch.Tensor:
-        self.steps += 1
-        self.rows += len(target_ids)
-        return super().step(target_ids, cache)
-
-
-def counted(model: Seq2SeqTransformer, **changes: Any) -> Counting:
-    counting = Counting(model.config).double().eval()
-    counting.load_state_dict(model.state_dict())
-    run(counting, sources(), method="beam", **changes)
-    return counting
-
-
-def test_a_sentence_ends_as_soon_as_nothing_can_change() -> None:
-    without = counted(trained("post"), length_normalization="none", max_length=31)
-    divided = counted(trained("post"), length_normalization="length", max_length=31)
-    assert without.steps < 31, "a log probability that is not normalized cannot rise"
-    assert without.rows < divided.rows, "a longer hypothesis may still win if it is divided by its length"
-    assert without.rows < 4 * 7 * without.steps, "sentences do not leave the batch when they end"
-
-
-def test_equal_scores_come_in_the_order_of_their_indices() -> None:
-    scores = np.array([[0.0, 2.0, 1.0, 2.0, 1.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]])
-    for count, expected in ((1, [1]), (2, [1, 3]), (3, [1, 3, 2]), (4, [1, 3, 2, 4]), (9, [1, 3, 2, 4, 5, 0])):
-        assert best(scores, count)[1][0].tolist() == expected
-        assert torch_best(torch.from_numpy(scores), count)[1][0].tolist() == expected
-    for values, indices in (best(np.zeros((2, 5000)), 4), torch_best(torch.zeros(2, 5000), 4)):
-        assert (values.tolist(), indices.tolist()) == ([[0.0] * 4] * 2, [[0, 1, 2, 3]] * 2)
 
 
 @pytest.mark.parametrize("digits", [1, 9])

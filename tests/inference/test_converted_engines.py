@@ -1,7 +1,6 @@
 """Converted models open without PyTorch and spaCy, and answer as the exported ones."""
 
 import json
-import pickle
 import shutil
 import subprocess
 import sys
@@ -94,18 +93,6 @@ def test_another_model_than_the_bundle_is_not_taken_for_it(converted: Conversion
     shutil.rmtree(tmp_path / "moved" / "converted")
     with pytest.raises(UserError, match="is not converted for engine `onnx`"):
         transformer.load(bundle, engine="onnx")
-
-
-def test_a_model_of_a_relative_path_is_opened_again_elsewhere(
-    converted: Conversion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(converted.paths.converted)
-    for engine in ("onnx", "ctranslate2"):
-        model = transformer.load(engine)
-        expected, pickled = answers(model, converted.task), pickle.dumps(model)
-        monkeypatch.chdir(tmp_path)
-        assert answers(pickle.loads(pickled), converted.task) == expected
-        monkeypatch.chdir(converted.paths.converted)
 
 
 @pytest.mark.parametrize(

@@ -73,13 +73,6 @@ def test_lengths_are_kept(method: str) -> None:
     assert any(len(each[0].ids) == limit for each, limit in zip(limited, limits, strict=True))
 
 
-def test_the_greatest_length_follows_from_the_source() -> None:
-    ratio = params(max_length=30, max_length_ratio=1.5, max_length_extra=4)
-    assert [ratio.limit(tokens, 100) for tokens in (0, 1, 2, 10, 1000)] == [4, 6, 7, 19, 30]
-    assert ratio.limit(1000, 20) == 19
-    assert params(max_length=30, max_length_ratio=0.1, max_length_extra=0).limit(0, 20) == 1
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -86,19 +86,6 @@ def test_a_broken_model_folder_is_one_line_or_answers_as_before(
     assert SIGN not in os.environ and os.popen(f"echo ${SIGN}").read() == "\n"
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_the_parts_of_another_model_are_one_line(task: str, bundles: dict[str, Path], tmp_path: Path) -> None:
-    other = bundles["sentiment" if task == "translation" else "translation"]
-    for part in ("config.json", "model", "vocab", "pretokenizer.json"):
-        copy = tmp_path / part
-        shutil.copytree(bundles[task], copy)
-        shutil.rmtree(copy / part) if (copy / part).is_dir() else (copy / part).unlink()
-        (shutil.copytree if (other / part).is_dir() else shutil.copy)(other / part, copy / part)
-        with pytest.raises(UserError) as caught:
-            answer(open_bundle(copy, "cpu"))
-        assert len(str(caught.value).splitlines()) == 1, str(caught.value)
-
-
 TEXTS = ["", " ", "\t", "\0", "a\0b", "\x1b[2J\x07", "\ufeffBOM", "\u202eright to left\u202c", "שלום עולם", "a\rb"]
 TEXTS += ["👩‍👩‍👧‍👦🏳️‍🌈" * 20, "\u0300" * 200, "中文没有空格" * 50, "<s></s><pad>[CLS][SEP][MASK]", "-m nowhere"]
 TEXTS += [

@@ -9,17 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from tests.builders import classifier, recurrent_classifier, recurrent_seq2seq, seq2seq
-from tests.inference.models import vocabulary
 from tests.kit import TASKS
 from transformer.core.errors import UserError
-from transformer.families.classifier.engines import CTranslate2Scorer
-from transformer.families.classifier.formats import write_ctranslate2
 from transformer.families.classifier.network import build_model as build_classifier
 from transformer.families.seq2seq.network import build_model
 from transformer.inference.bundle import open_bundle
@@ -137,12 +133,3 @@ def test_a_converted_model_names_no_file_outside_its_folder(bundles: dict[str, P
     sizes = {"positions": 9, "vocabulary": {"../vocab/text": 500}}
     with pytest.raises(UserError, match="lacks the model's sizes"):
         read_parts(bundles["sentiment"], {"model": sizes}, "text")
-
-
-@pytest.mark.parametrize("weight", [[[1.0], [float("nan")]], [[1.0]]])
-def test_a_broken_head_is_one_line(weight: list[list[float]], tmp_path: Path) -> None:
-    write_ctranslate2(tmp_path / "model", classifier().float(), vocabulary(40), int8=False)
-    head = tmp_path / "model/head.npz"
-    np.savez(head, **{**np.load(head), "weight": np.array(weight)})
-    with pytest.raises(UserError, match=r"head.npz cannot be read \(.*\): run `dvc repro`"):
-        CTranslate2Scorer(tmp_path / "model", size=40, positions=32, pad_id=0, classes=2)

@@ -81,13 +81,6 @@ def test_a_part_of_subwords_begins_with_a_word(train: Callable[..., Vocabulary],
     assert len(found) > 1 and all(part[0].startswith(SPACE) for part in found)
 
 
-def test_a_part_ends_with_a_sentence_that_fits() -> None:
-    vocabulary = train_bpe([TEXT] * 9, min_frequency=1, max_size=200, byte_fallback=False)
-    first, second = pieces(vocabulary, TEXT, 17)
-    assert first[-1].endswith("Brücke.") or first[-1] == "."
-    assert second[0] == f"{SPACE}das"
-
-
 @pytest.mark.parametrize("positions", range(5, 13))
 def test_a_part_of_words_begins_with_neither_a_full_stop_nor_a_closing_bracket(positions: int) -> None:
     vocabulary = word_vocabulary([TOKENS], min_frequency=1, max_size=100)

@@ -55,13 +55,6 @@ def test_a_cut_and_the_ends_of_the_unit_interval() -> None:
     assert draw_tokens(impossible, np.array([0.0, 1 - 2**-53]), params()).tolist() == [1, 2]
 
 
-def test_a_temperature_near_zero_is_greedy_search() -> None:
-    sources = [np.array([5, 7, 4]), np.array([9]), np.array([6, 11, 20, 8, 8, 15])]
-    greedy = run(trained("post"), sources)
-    assert run(trained("post"), sources, method="sample", temperature=1e-6) == greedy
-    assert run(trained("post"), sources, method="sample", top_k=1) == greedy
-
-
 def test_samples_are_scored_by_the_model_itself() -> None:
     found = run(trained("pre"), [SOURCE], method="sample", n_best=20, temperature=2.0, top_k=9)[0]
     assert len({tuple(each.ids) for each in found}) > 5

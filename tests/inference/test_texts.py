@@ -9,8 +9,6 @@ import pandas as pd
 import pytest
 
 from tests.kit import TASKS
-from transformer.families.classifier.classifier import Classifier
-from transformer.families.seq2seq.translator import Translator
 from transformer.inference.bundle import open_bundle
 
 COLUMNS = {
@@ -62,14 +60,6 @@ def test_half_of_a_surrogate_pair_is_answered_as_the_replacement_character(task:
     ask = method(task, bundles)
     assert ask(["Ein \ud83d Mann", "\udcff"]) == ask(["Ein \ufffd Mann", "\ufffd"])
     assert ask(["Ein \ud83d\ude00 Mann"]) == ask(["Ein \U0001f600 Mann"]), "a whole pair is its character"
-
-
-def test_an_empty_text_has_an_empty_translation_and_a_label_with_a_note(bundles: dict[str, Path]) -> None:
-    translator, classifier = (open_bundle(bundles[task], "cpu") for task in ("translation", "sentiment"))
-    assert isinstance(translator, Translator) and isinstance(classifier, Classifier)
-    assert translator.translate(["", " "]) == ["", ""]
-    good, *empty = classifier.classify(["good", "", " "])
-    assert good.notes == () and all(each.notes[0].startswith("an empty text gives no evidence") for each in empty)
 
 
 @pytest.fixture(scope="module")

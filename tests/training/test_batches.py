@@ -44,9 +44,3 @@ def test_epochs_and_seeds_differ() -> None:
     lengths = np.ones(100, dtype=np.int64)
     orders = [np.concatenate(random_batches(lengths, params(seed=s), e)).tolist() for s, e in ((1, 1), (1, 2), (2, 1))]
     assert len({tuple(order) for order in orders}) == 3
-
-
-def test_batches_of_tokens_are_validated_in_rows() -> None:
-    """A training batch has 4,096 tokens; 4,096 rows would take a hundred times the memory."""
-    assert params(batch_size=4096, batch_unit="tokens").validation_rows <= 128
-    assert params(batch_size=64, batch_unit="rows").validation_rows == 64

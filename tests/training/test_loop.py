@@ -11,7 +11,6 @@ from tests.training.line import CPU, Line, params, run
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.data.store import Ids
-from transformer.training import loop
 from transformer.training.batches import BatchLoss
 from transformer.training.loop import fit
 
@@ -50,17 +49,6 @@ class Told(Observer):
         return items
 
 
-def test_a_point_of_the_curve_is_the_mean_loss_since_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six updates of four rows: one point after each, or one after every third."""
-    fine = run(Line(), epochs=3).history.curve
-    monkeypatch.setattr(loop, "CURVE_POINTS", 2)
-    coarse = run(Line(), epochs=3).history.curve
-    losses = [point["train_loss"] for point in fine]
-    assert [point["step"] for point in fine] == [1, 2, 3, 4, 5, 6]
-    assert [point["step"] for point in coarse] == [3, 6]
-    assert [point["train_loss"] for point in coarse] == pytest.approx([np.mean(losses[:3]), np.mean(losses[3:])])
-
-
 def test_a_parameter_follows_its_share_of_the_learning_rate() -> None:
     """Adam's first step is the learning rate, whatever the gradient."""
     moved = []
@@ -72,15 +60,6 @@ def test_a_parameter_follows_its_share_of_the_learning_rate() -> None:
         moved.append((abs(line.model.weight.item() - start[0]), abs(line.model.bias.item() - start[1])))
     (weight, bias), (scaled, same) = moved
     assert scaled == pytest.approx(weight / 4, rel=1e-4) and same == bias > 0
-
-
-def test_what_a_training_cannot_reach_is_told() -> None:
-    """Fewer epochs than are averaged, and a peak rate that takes twice as many updates as there are."""
-    changes: dict[str, Any] = {"epochs": 9, "patience": 2, "averaging": "last", "average_epochs": 5}
-    fit(Line(), params(warmup=12, **changes), CPU, log_every=1, observer=(told := Told()))
-    assert [line.split("  ")[0] for line in told.lines if line.startswith("mean")] == ["mean of 3 epochs"]
-    fit(Line(), params(epochs=2, warmup=8, learning_rate=1.0), CPU, log_every=1, observer=(told := Told()))
-    assert "train.warmup is 8, and the training has 4 updates: it ends at a learning rate of 0.5" in told.lines
 
 
 def test_the_loss_falls_and_every_batch_is_seen() -> None:

@@ -3,16 +3,14 @@
 import os
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from tests.training.golden import RECURRENT
 from tests.training.line import CPU, Line, params
-from tests.training.resuming import UPDATES, Watcher, data, work
+from tests.training.resuming import Watcher, data, work
 from transformer.core.observer import Observer
 from transformer.training import loop
 from transformer.training.loop import Fitted, fit
@@ -55,16 +53,6 @@ def test_a_stopped_training_ends_with_the_same_bytes(name: str, data: Path, tmp_
     assert not list(training.states.iterdir())
 
 
-def test_a_classifier_out_of_patience_ends_with_the_same_bytes(data: Path, tmp_path: Path) -> None:
-    """The counter of epochs without improvement is part of the state."""
-    settings: dict[str, Any] = {"epochs": 9, "patience": 2, "monitor": "accuracy", "learning_rate": 1e-30}
-    training = work(data, tmp_path, {"train": settings}, task="sentiment")
-    assert len(training.undisturbed["reports/sentiment/history.tsv"].splitlines()) == 4
-    training.run(stop=UPDATES + 1)
-    training.run(stop=3 * UPDATES)  # the validation after it ends training, and is repeated
-    assert training.finish().lines.count("no better validation_accuracy for 2 epochs: stopped") == 1
-
-
 @pytest.mark.parametrize("averaging", ["none", "ema"])
 def test_the_best_epoch_so_far_is_part_of_the_state(averaging: str, tmp_path: Path) -> None:
     """The second of four epochs is the best; interrupted within the third, of two updates."""
@@ -91,26 +79,6 @@ def test_a_second_signal_stops_at_once() -> None:
         assert interrupted()
         os.kill(os.getpid(), signal.SIGTERM)
     assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_with_0_seconds_nothing_is_saved_and_signals_are_left_alone(tmp_path: Path) -> None:
-    before = signal.getsignal(signal.SIGINT)
-    with Resume(tmp_path / "key", 0, Observer()) as resume:
-        resume.checkpoint(1, lambda: {})
-        assert signal.getsignal(signal.SIGINT) is before
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("allocate", [torch.empty, bytearray])
-def test_a_state_for_which_there_is_no_memory_does_not_end_training(
-    allocate: Callable[[int], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("transformer.training.resume.save_checkpoint", lambda *_: allocate(1 << 60))
-    watcher = Watcher()
-    with Resume(tmp_path / "key", 1e-9, watcher) as resume:
-        fitted = fit(Line(), params(epochs=2), CPU, log_every=1, observer=watcher, resume=resume)
-    assert len(fitted.history.rows) == 2
-    assert len([line for line in watcher.lines if "it does not fit into memory beside the training" in line]) == 1
 
 
 def test_saving_never_takes_more_than_a_fortieth_of_the_time(tmp_path: Path) -> None:

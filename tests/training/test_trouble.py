@@ -1,7 +1,5 @@
 """Non-finite numbers and exhausted memory."""
 
-import platform
-import resource
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +9,9 @@ import pytest
 import torch
 
 from tests.training.line import CPU, Line, params
-from tests.training.small import own_torch_settings
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-from transformer.core.validation import Hardware
 from transformer.data.store import Ids
-from transformer.nn.device import prepare
-from transformer.training import loop
 from transformer.training.batches import BatchLoss
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import Resume, saved_checkpoints
@@ -109,32 +103,6 @@ def test_a_skipped_update_is_as_if_its_batch_were_not_there(kind: str) -> None:
 def test_an_epoch_without_any_finite_update_stops() -> None:
     with pytest.raises(UserError, match="every update of epoch 1 had a non-finite loss or gradient"):
         run(Faulty(0, 1, 2, 3), non_finite="skip")
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's allocator alone is told to keep memory")
-def test_training_gives_back_what_it_has_freed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After an update that leaves 400 MB of free blocks between small live ones, in an epoch that is long."""
-
-    class Scattered(Line):
-        def loss(self, rows: Ids) -> BatchLoss:
-            self.kept = [torch.ones(100_000) for _ in range(1000)][::100]
-            return super().loss(rows)
-
-        def validate(self) -> dict[str, float]:
-            self.grown = resident() - before
-            return super().validate()
-
-    monkeypatch.setattr(loop, "_MEMORY_SECONDS", 0)
-    with own_torch_settings():
-        prepare(Hardware(device="cpu", precision="fp32", threads=1, deterministic=False, portable=False))
-        before, scattered = resident(), Scattered()
-        run(scattered, epochs=2)
-    assert scattered.grown < 100e6
-
-
-def resident() -> int:
-    """Bytes of this process in memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def test_a_batch_that_does_not_fit_is_split_and_updates_the_same() -> None:

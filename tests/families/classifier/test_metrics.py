@@ -14,7 +14,7 @@ from tests.builders import NGRAMS
 from transformer.core.errors import UserError
 from transformer.data.leakage import Duplicates
 from transformer.evaluation.bootstrap import Floats, resamples
-from transformer.families.classifier.classifier import prediction, probabilities_of
+from transformer.families.classifier.classifier import probabilities_of
 from transformer.families.classifier.evaluate import _probabilities
 from transformer.families.classifier.interface import ClassifierConfig
 from transformer.families.classifier.metrics import (
@@ -33,7 +33,6 @@ from transformer.families.classifier.scores import (
     answers,
     confident_errors,
     confusion,
-    differing,
     precision_recall,
     resampled_scores,
     roc,
@@ -115,13 +114,6 @@ def test_one_class_and_many_have_no_area() -> None:
         assert roc(*of) == precision_recall(*of) == []
 
 
-def test_systems_differ_in_their_answers_or_in_their_probabilities() -> None:
-    one, two = np.array([0.2, 0.7, 0.9]), np.array([0.3, 0.4, 0.9])
-    assert differing("accuracy", one, two) == differing("f1", one, two) == 1
-    assert differing("roc_auc", one, two) == 2
-    assert differing("macro_f1", np.eye(3), np.eye(3)[[0, 2, 1]]) == 2
-
-
 def test_scores_by_hand() -> None:
     figures = scores(np.array([1, 0, 1, 0], dtype=np.int8), np.array([0.9, 0.6, 0.4, 0.1]))
     assert figures["brier"] == pytest.approx((0.01 + 0.36 + 0.36 + 0.01) / 4)
@@ -159,12 +151,6 @@ def test_a_baseline_gives_the_probability_of_its_own_prediction() -> None:
     for classes, undecided in (("ab", "0.5"), ("abc", "0.333333"), ("abc", "0.34")):
         found = np.array([read(name, undecided, (*classes,)) for name in classes])
         assert scores(np.arange(len(classes), dtype=np.int8), found)["accuracy"] == 1, "the answer stays its own"
-
-
-def test_a_prediction_is_the_most_probable_class() -> None:
-    assert prediction(GIVEN[2], ("a", "b", "c")) == ("a", 0.5)
-    assert prediction(0.25, ("negative", "positive")) == ("negative", 0.75)
-    assert prediction(0.5, ("negative", "positive")) == ("positive", 0.5)
 
 
 def test_reliability_is_scikit_learns_curve_and_of_many_classes_that_of_the_answer() -> None:

@@ -17,9 +17,8 @@ from transformer.commands.ask import show_attention
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
 from transformer.families.classifier import options
-from transformer.families.classifier.classifier import Classifier
 from transformer.families.classifier.interface import ClassifierConfig
-from transformer.families.classifier.ngram_training import Fitted, fit_ngrams, folds_of, known_keys, vectors_of
+from transformer.families.classifier.ngram_training import Fitted, fit_ngrams, known_keys, vectors_of
 from transformer.families.classifier.ngrams import Ids, NgramModel, Occurrences, lead_of
 from transformer.families.classifier.torch_classifier import NgramClassifier
 from transformer.nn.trained import WEIGHTS
@@ -63,16 +62,6 @@ def test_the_ngrams_of_a_label_add_to_its_logit(classes: int, vectors: int) -> N
         assert row - found.model.bias == pytest.approx(parts, abs=1e-4)
 
 
-def test_a_class_that_no_text_has_and_texts_of_nothing_known() -> None:
-    texts, labels = told()
-    model = fitted(texts, [2 * label for label in labels], vectors=3).model
-    assert not model.weights[:, 1].any() and model.bias[1] < -3
-    assert model.logits([]).shape == (0, 3)
-    assert (
-        model.logits([text(), text(29)]).argmax(axis=1).tolist() == model.logits([text()]).argmax(axis=1).tolist() * 2
-    )
-
-
 def test_the_most_frequent_ngrams_are_kept() -> None:
     texts = [text(5, *([6] if row < 3 else []), *([8] if row < 2 else [9 + row])) for row in range(6)]
     found = Occurrences.of(texts, SIZE, 1)
@@ -101,15 +90,6 @@ def test_texts_without_a_label_say_what_a_word_is_for() -> None:
     alone, beside = (lead_of(model.logits([text(20)])[0], 1) for model in models)
     assert beside > alone + 0.2
     assert models[0].keys.tolist() == models[1].keys.tolist() and 25 not in models[1].keys
-
-
-def test_a_fold_has_neighbours_of_each_label() -> None:
-    labels = np.array([0, 1, 1] * 50)
-    folds = np.array(list(folds_of(labels)))
-    assert (folds.sum(axis=0) == 1).all()
-    assert [int(labels[fold].sum()) for fold in folds] == [20] * 5
-    for label in (0, 1):
-        assert all((np.diff(np.flatnonzero(fold[labels == label])) == 1).all() for fold in folds)
 
 
 @pytest.fixture(scope="module", params=[0, 40], ids=["ngrams", "vectors"])
@@ -165,12 +145,6 @@ def test_an_ngram_is_a_reason(stages: Stages) -> None:
     assert lines == [f"\t{lead:+.4f}\t{name}" for name, lead in reasons]
     with pytest.raises(UserError, match="must be 0 or more"):
         options.ClassifierCommands().answering(classifier, Namespace(ngrams=-1, model="bundle"))
-
-
-def test_another_model_gives_no_reasons() -> None:
-    other = Classifier.__new__(Classifier)
-    with pytest.raises(UserError, match=r"--ngrams: the model in bundle is not one of n-grams"):
-        options.ClassifierCommands().answering(other, Namespace(ngrams=1, model="bundle"))
 
 
 @pytest.mark.parametrize("change", ["missing", "broken", "bias", "keys", "more"])

@@ -1,7 +1,5 @@
 """The n-grams of a text and their keys."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 
@@ -21,13 +19,6 @@ def test_keys_are_those_of_all_ngrams_but_of_the_first_and_last_token(longest: i
     keys = ngram_keys(np.array(ids), 9, longest)
     assert {tuple(ids_of(key, 9)) for key in keys.tolist()} == spelt_out(ids, longest)
     assert (np.diff(keys) > 0).all()
-
-
-def test_no_two_ngrams_share_a_key() -> None:
-    every = [list(ids) for n in range(1, LONGEST + 1) for ids in product(range(4), repeat=n)]
-    keys = [ngram_keys(np.array([0, *ids, 0]), 4, len(ids)).max() for ids in every]
-    assert len(set(keys)) == len(every)
-    assert [ids_of(int(key), 4) for key in keys] == every
 
 
 def test_keys_of_the_largest_vocabulary_fit() -> None:

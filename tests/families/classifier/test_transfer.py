@@ -19,7 +19,7 @@ from transformer.core.params import stage_params
 from transformer.core.paths import Paths
 from transformer.core.task import open_task
 from transformer.families.classifier import train
-from transformer.families.classifier.pretrained import InitialisedParams, _put, lr_scales
+from transformer.families.classifier.pretrained import InitialisedParams, lr_scales
 
 PRETRAINED: dict[str, Any] = {
     "model.init": "pretrained",
@@ -111,16 +111,6 @@ def test_what_does_not_fit_is_one_line(
         found.run("tokenize", "build_vocab", "train")
     assert message in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_a_token_in_front_is_not_the_mask(tmp_path: Path) -> None:
-    """A vocabulary of words has neither: both stand behind it, [CLS] in one model and [MASK] in the other."""
-    model = classifier(pooling="cls")
-    before = model.embedding.tokens.weight.detach().clone()
-    state = {name: torch.full_like(tensor, 7) for name, tensor in model.state_dict().items()}
-    _put(model, state, tmp_path)
-    assert (model.embedding.tokens.weight[:-1] == 7).all()
-    assert torch.equal(model.embedding.tokens.weight[-1], before[-1])
 
 
 def test_lower_layers_learn_more_slowly() -> None:

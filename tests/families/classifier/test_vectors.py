@@ -1,17 +1,15 @@
 """The vectors of texts and n-grams: solutions of their regressions, found without labels, one core at a time."""
 
-from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy.sparse import csr_array
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from transformer.core.observer import Observer
-from transformer.families.classifier.ngram_training import _regressed, vectors_of
-from transformer.families.classifier.ngrams import ONE_CORE, Background, directions, in_8_bits, unit
+from transformer.families.classifier.ngram_training import vectors_of
+from transformer.families.classifier.ngrams import Background, directions, in_8_bits, unit
 
 
 def drawn(texts: int = 60, features: int = 25) -> csr_array:
@@ -111,37 +109,3 @@ def test_the_model_adds_the_regression_along_the_direction_of_a_text() -> None:
         parts = fitted.parts(places)
         assert parts.sum(axis=0) == pytest.approx(expected, abs=1e-4)
         assert not parts[~np.isin(places, found.places)].any()
-
-
-def test_the_weights_of_ngrams_are_their_parts_in_a_text_that_is_like_all() -> None:
-    """It has each n-gram once, as the background has, and the usual length."""
-    found = vectors_of([drawn()], 5, 20, 1, every(60), Observer())
-    own = directions(found.vectors)
-    background = Background.of(own, np.ones(20))
-    typical = 20 * float(np.linalg.norm(background.regressed(own)))
-    fitted = found._replace(background=background, typical=typical).fitted(np.random.default_rng(0).normal(size=(5, 3)))
-    assert fitted.weights == pytest.approx(fitted.parts(found.places), abs=1e-4)
-
-
-def test_an_ngram_of_which_nothing_is_known_does_not_place_a_text() -> None:
-    """As one without a vector does not place a new text; there are more texts than one task of a core has."""
-    matrix, others = drawn(texts=600), some_vectors(25, 4)
-    others[7] = 0
-    known = matrix.tolil()
-    known[:, 7] = 0
-    background = Background.of(others, np.ones(25))
-    found, expected = (_regressed(csr_array(each), others, background) for each in (matrix, known.tocsr()))
-    assert found == pytest.approx(expected, abs=1e-6) and found[-1].any()
-
-
-def test_one_core_until_the_last_has_left() -> None:
-    def threads() -> set[int]:
-        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
-
-    with threadpool_limits(2, user_api="blas"):
-        with ExitStack() as first, ExitStack() as second:
-            first.enter_context(ONE_CORE)
-            second.enter_context(ONE_CORE)
-            first.close()
-            assert threads() == {1}
-        assert threads() == {2}

@@ -3,9 +3,7 @@
 import math
 from argparse import Namespace
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,18 +11,15 @@ import pytest
 import torch
 
 from tests.builders import language
-from transformer.core import observer
 from transformer.core.errors import UserError
 from transformer.core.files import write_json
-from transformer.core.observer import time_limit
 from transformer.data.subwords import train_bpe
 from transformer.data.tokenization import PreTokenizer, PreTokenizerParams
 from transformer.data.vocabulary import Vocabulary
 from transformer.data.vocabulary_training import train_wordpiece, word_vocabulary
 from transformer.families.language.engines import UncachedGenerator
-from transformer.families.language.evaluate import samples
 from transformer.families.language.interface import mask_id
-from transformer.families.language.model import LanguageModel, _after, _around, encode_gaps, fillings, never_generated
+from transformer.families.language.model import LanguageModel, encode_gaps, fillings, never_generated
 from transformer.families.language.network import LanguageTransformer
 from transformer.families.language.options import LanguageCommands
 from transformer.families.language.scores import counted
@@ -87,19 +82,6 @@ def test_the_rest_of_a_gaps_word_is_read_as_the_rest_of_a_word(text: str) -> Non
     assert whole[-len(after) :].tolist() == after
 
 
-def test_a_rest_of_a_word_that_wordpiece_cannot_spell_is_unknown() -> None:
-    vocabulary = train_wordpiece(lambda: iter(["a film"] * 9), min_frequency=1, max_size=40, lowercase=True)
-    ids = encode_gaps("[MASK]iɸ film", vocabulary, list, 999).tolist()
-    assert ids[1:3] == [999, vocabulary.unknown_id] and vocabulary.entries(ids[3:-1]) == ["film"]
-
-
-def test_gaps_are_found_where_they_stand() -> None:
-    """What stands for one in pre-tokenizing is not found in its neighbours' letters."""
-    assert _around("QUXWJZ[MASK]xwjz", list) == ["QUXWJZ", "xwjz"]
-    chinese = PreTokenizer(PreTokenizerParams(kind="spacy", language="zh", lowercase=True, html_breaks="keep"))
-    assert _around("电影[MASK]好[MASK] 吗", chinese) == ["电 影", "好", " ▁ 吗"]
-
-
 @pytest.mark.parametrize("kind", ["word", "bpe"])
 @pytest.mark.parametrize("text", ["it was [MASK].", "a well-[MASK] film", "a [MASK]-made film", "[MASK]/well QUQUQU"])
 def test_what_is_beside_a_gap_is_split_as_beside_a_word(text: str, kind: str) -> None:
@@ -156,12 +138,6 @@ def test_texts_without_gaps_and_what_cannot_be_answered(tmp_path: Path) -> None:
         found.fill(None)  # type: ignore[arg-type]
 
 
-def test_an_overdue_continuation_is_given_up_between_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observer, "time", SimpleNamespace(monotonic=count().__next__))
-    with time_limit(2.5), pytest.raises(UserError, match="overdue"):  # of seconds that pass when they are looked at
-        model(tmp_path, "causal").generate_n_best(["the", "the film", "the film was", *TEXTS])  # a batch per length
-
-
 @pytest.mark.parametrize(("method", "kind"), [("greedy", "bpe"), ("beam", "word"), ("sample", "wordpiece")])
 def test_continuations_agree_in_any_batch_with_and_without_a_cache(method: str, kind: str, tmp_path: Path) -> None:
     prompts = ["", "the", "the film", "a bad film", "the film was not good, and the plot was bad", *TEXTS, "the film"]
@@ -175,16 +151,6 @@ def test_continuations_agree_in_any_batch_with_and_without_a_cache(method: str, 
     assert found.generate_n_best(prompts) == answers
     found.decoding = found.decoding.model_copy(update={"seed": 2})
     assert (found.generate_n_best(prompts) == answers) == (method != "sample")
-
-
-def test_what_is_added_to_a_prompt_whose_spaces_move() -> None:
-    for before, whole, after in (
-        ("the film", "the film was good", " was good"),
-        ('he said " good', 'he said "good film".', ' film".'),
-        ("a b", "a c d", None),
-        ("a b", "a", None),
-    ):
-        assert _after(before, whole) == after
 
 
 def test_a_prompt_beyond_the_context_keeps_its_end(tmp_path: Path) -> None:
@@ -221,15 +187,6 @@ def test_a_masked_score_hides_one_token_of_each_few(tmp_path: Path) -> None:
         total += float(rows[np.arange(len(places)), ids[places]].sum())
     assert found.score([TEXTS[1]])[0].log_probability == pytest.approx(total, abs=1e-3)
     assert found.score([""])[0] == (0.0, 0, 0)
-
-
-@pytest.mark.parametrize("stride", [None, 1, 5])
-def test_sliding_windows_predict_every_token_once(stride: int | None) -> None:
-    for tokens in (0, 1, 7, 8, 9, 40):
-        found = list(windows(tokens, 8, stride))
-        assert [place for _, stop, first in found for place in range(first, stop)] == list(range(tokens))
-        assert all(stop - start <= 8 and start <= first for start, stop, first in found)
-        assert all(first - start >= 8 - (stride or 8) for start, _, first in found[1:])
 
 
 @pytest.mark.parametrize(("stride", "tokens"), [(None, 0), (None, 40), (1, 9), (3, 40), (5, 40), (8, 8), (5, 1)])
@@ -280,13 +237,3 @@ def test_scores_and_vectors_do_not_depend_on_the_batch(objective: str, tmp_path:
         assert alone.tokens == together[number].tokens
         np.testing.assert_allclose(found.embed([text])[0], vectors[number], atol=1e-5)
     assert found.score([]) == [] and found.embed([]).size == 0
-
-
-@pytest.mark.parametrize("objective", ["causal", "masked"])
-def test_samples_and_examples_of_a_script_without_spaces_are_parts_of_the_text(objective: str, tmp_path: Path) -> None:
-    text = "一个男人睡在公园里的长椅上。"
-    (sample,) = samples("test", [text], model(tmp_path, objective, "bpe"))
-    _, asked = LanguageCommands().example("language", {"language.model.objective": objective}, text)
-    gap = f"{text[:7]}[MASK]{text[8:]}"
-    expected = (text[:6], text[:8]) if objective == "causal" else (gap, gap)
-    assert (sample[0], sample[1], asked) == ("test", *expected)

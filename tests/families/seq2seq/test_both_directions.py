@@ -12,9 +12,8 @@ from tests.training.resuming import Watcher
 from tests.training.small import prepare, smoke, train
 from transformer.core.errors import UserError
 from transformer.core.files import read_table
-from transformer.data.bpe_dropout import BpeDropout
 from transformer.data.store import ColumnWriter, Sequences
-from transformer.data.vocabulary import read_vocabularies, write_bpe_dropout
+from transformer.data.vocabulary import read_vocabularies
 from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.pairs import EncodedPairs
 
@@ -64,25 +63,6 @@ def test_every_pair_comes_in_both_directions(tmp_path: Path) -> None:
     source, target = both.batch(np.array([2, 3]), torch.device("cpu"))
     assert source.shape == (2, 5) and target.shape == (2, 4)
     assert both.places(np.array([2, 3]), torch.device("cpu")).tolist() == [0, 1, 2, 3, 4]
-
-
-def test_both_directions_are_segmented_anew_every_epoch(data: Path, tmp_path: Path) -> None:
-    for name in ("source", "target"):
-        folder = tmp_path / "vocab" / name
-        folder.mkdir(parents=True)
-        (folder / "tokenizer.json").write_bytes((data / "vocab" / name / "tokenizer.json").read_bytes())
-    write_bpe_dropout(tmp_path / "vocab", 0.5)
-    both = pairs(data / "encoded" / "train", 300, 200).both_directions()
-    rows = np.arange(len(both))
-    stored, *drawn = (
-        view.pairs(rows)
-        for view in (both, *(both.resegmented(BpeDropout.open(tmp_path / "vocab", 1), epoch) for epoch in (1, 2)))
-    )
-    for side in (0, 1):
-        lengths = [np.array([len(row) for row in each[side]]) for each in (stored, *drawn)]
-        for half in (slice(0, ROWS), slice(ROWS, None)):
-            assert all((each[half] > lengths[0][half]).mean() > 0.9 for each in lengths[1:])
-            assert (lengths[1][half] != lengths[2][half]).mean() > 0.5
 
 
 def test_it_ends_in_one_direction(data: Path, tmp_path: Path) -> None:

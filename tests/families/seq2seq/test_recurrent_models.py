@@ -12,7 +12,6 @@ from tests.builders import recurrent_classifier, recurrent_seq2seq
 from tests.nn.test_recurrent import close
 from transformer.data import store
 from transformer.families.seq2seq.recurrent import RecurrentSeq2Seq
-from transformer.reporting.attention_maps import collect_attention
 
 SOURCES = [[2, 9, 8, 7, 3], [2, 5, 3], [2, 3], [2, 11, 12, 13, 14, 15, 16, 3], [4]]
 TARGET = [2, 4, 6, 11, 5, 9]
@@ -77,22 +76,6 @@ def test_rows_of_the_cache_are_chosen_ordered_and_repeated(variant: dict[str, An
         close(logits[index], model.output(model(torch.tensor([SOURCES[row]]), target))[0, -1])
 
 
-def test_dropout_lies_between_the_layers_of_the_decoder() -> None:
-    model, dropped = recurrent_seq2seq(decoder_layers=3), list[Tensor]()
-    model.decoder.dropout.register_forward_hook(lambda module, inputs, output: dropped.append(output))
-    model(torch.tensor([[2, 9, 3]]), torch.tensor([TARGET]))
-    assert len(dropped) == 2 * len(TARGET)
-
-
-def test_the_attention_has_a_map() -> None:
-    model = recurrent_seq2seq()
-    with collect_attention(model) as maps:
-        model(padded(SOURCES), torch.tensor([TARGET] * len(SOURCES)))
-    weights = maps["decoder.attention"]
-    close(weights.sum(dim=-1), torch.ones(len(SOURCES), 1, len(TARGET)).double())
-    assert (weights[1, :, :, 3:] == 0).all()
-
-
 @VARIANTS
 def test_rows_without_a_source_are_finite(variant: dict[str, Any]) -> None:
     model = recurrent_seq2seq(**variant).train()
@@ -119,15 +102,6 @@ def test_without_teacher_forcing_the_model_reads_its_own_answers(variant: dict[s
     close(free.train()(source, targets), forced(source, own))
     close(free.train()(source, targets, packed=True), forced(source, own).flatten(0, 1))
     close(free.eval()(source, targets), forced(source, targets))
-
-
-def test_teacher_forcing_draws_its_share() -> None:
-    model = recurrent_seq2seq(attention="none", teacher_forcing=0.25).train()
-    read: list[Tensor] = []
-    model.target_embedding.register_forward_hook(lambda module, inputs, output: read.append(inputs[0]))
-    model(padded([[2, 9, 3]] * 200), torch.full((200, 11), 29))
-    forced = torch.cat(read[1:]).eq(29).double().mean().item()
-    assert forced == pytest.approx(0.25, abs=0.04), "2,000 draws: four standard deviations"
 
 
 @POOLINGS
