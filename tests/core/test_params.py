@@ -46,52 +46,29 @@ def test_all_that_we_ship_is_valid(name: str, tmp_path: Path) -> None:
 
 FAULTS = [
     ("translation.train.learning_rate", "fast", r": .*number.*, not 'fast'"),
-    ("translation.train.learning_rate", float("nan"), r": .*not nan"),
-    ("translation.train.epochs", 1.5, r": .*not 1.5"),
     ("translation.train", {"epoch": 3}, r"translation.train.epoch`: is not a parameter: `epochs` is missing here"),
     ("translation.train.weight_decay", 0.1, r"translation.train`: weight_decay needs optimizer `adamw`"),
     ("translation.model.heads", 3, r"translation.model`: d_model \(128\) must be a multiple of heads \(3\)"),
     ("translation.model.kind", "cnn", r": .*'transformer', 'recurrent', not 'cnn'"),
-    ("translation.model.kind", ..., r": Field required"),
-    ("translation.model.kind", "recurrent", r"translation.model.cell`: Field required"),
     ("translation.model.tie_embeddings", "all", r"`translation`: model.tie_embeddings `all` needs one vocabulary"),
-    ("translation.tokenize.target", "de", r"translation.tokenize`: source and target are both `de`"),
     ("translation.tokenize.source", "fr", r"tokenize.source is 'fr', but download.languages is \['de', 'en'\]"),
-    ("translation.download.languages", ["fr", "en"], r"is \['fr', 'en'\], but the sample corpus is in de and en"),
     ("translation.download.path", "data/mine", r": 'data/mine' does not exist"),
-    ("sentiment.download.path", "x" * 5000, r": 'xxx"),
     ("sentiment.download.source", "files", r"sentiment.model.init`: .* only generated texts; .* model.init: random,"),
     ("translation.vocab.path", "data/language/vocab", r"translation.vocab`: vocab.path is data/lang"),
-    ("translation.vocab.source", "path", r"translation.vocab`: vocab.source must be `trained`"),
     ("translation.vocab.kind", "bpe", r"translation.vocab`: vocab.max_size must be a number for a trained `bpe`"),
-    ("translation.vocab.byte_fallback", True, r"translation.vocab`: vocab.byte_fallback must be false for kind"),
     ("translation.vocab.bpe_dropout", 0.1, r"translation.vocab`: vocab.bpe_dropout must be 0 for kind `word`"),
-    (
-        "sentiment.train.r_drop",
-        1.0,
-        r"`sentiment`: .*r_drop compares two passes .* set model\.dropout",
-    ),
-    (
-        "language.train.r_drop",
-        1.0,
-        r"`language`: .*r_drop compares two passes .* set model\.dropout",
-    ),
-    ("sentiment.vocab.joint", True, r"sentiment.vocab`: joint must be false: the texts are the only side"),
+    ("sentiment.train.r_drop", 1.0, r"`sentiment`: .*r_drop compares two passes .* set model\.dropout"),
     ("translation.evaluate.n_best", 2, r"translation.evaluate`: greedy finds one answer, so n_best must be 1"),
     ("translation.evaluate.mbr_utility", "chrf", r"`chrf` needs method `beam` and a beam_size above 1"),
-    ("translation.evaluate.temperature", 1e-310, r"greater than or equal to 0\.000001, not 1e-310"),
     ("translation.evaluate.baseline", "main", r": baseline must be a commit's id .*not 'main'"),
     ("sentiment.evaluate.baseline", 1234567, r": .*number 1234567: put .* in quotes"),
     ("sentiment.export.alias", "Latest", r": MLflow reserves `latest` for the newest"),
     ("hardware", ..., r"`hardware`"),
-    ("sentiment.train", ..., r"the section `sentiment.train` is missing"),
     ("sentiment", [1], r"the section `sentiment` is missing or not a mapping"),
 ]
 RECURRENT_FAULTS = [
     ("translation.model.local_window", 2, r"translation.model`: local_window \(2\) needs a Luong attention"),
     ("translation.model.attention", "luong_dot", r"translation.model`: attention `luong_dot` .*bidirectional"),
-    ("translation.model.heads", 8, r": Extra inputs"),
-    ("sentiment.model.pooling", "first", r": .*'last', 'mean' or 'max', not 'first'"),
 ]
 
 
@@ -121,17 +98,13 @@ TO_CHINESE = {
     "translation.download.languages": ["en", "zh"],
 }
 TOGETHER = [
-    (BOTH_DIRECTIONS, {"vocab.joint": False}, r"bidirectional_epochs needs one vocabulary .* vocab\.joint"),
     (BOTH_DIRECTIONS, {"train.r_drop": 1.0, "train.simcut": 1.0}, r"r_drop and simcut .* must be 0"),
     (BOTH_DIRECTIONS, {"train.epochs": 3}, r"bidirectional_epochs \(3\) must be below epochs \(3\)"),
     (BOTH_DIRECTIONS, {"train.averaging": "last", "train.average_epochs": 7}, r"mean of the last .* set it to 6 at"),
-    (BOTH_DIRECTIONS, {"train.averaging": "best", "train.average_epochs": 7}, r"mean of the best .* set it to 6 at"),
     (BOTH_DIRECTIONS, {"train.patience": 3}, r"with bidirectional_epochs, .* set patience to null"),
     (BOTH_DIRECTIONS, {"train.simcut": 1.0, "train.consistency_from": 10}, r"\(10\) must be at most epochs \(9\)"),
     ({}, {"train.r_drop": 1.0, "train.consistency_from": 2}, r"with consistency_from, .* set patience to null"),
-    ({}, {"train.r_drop": 1.0}, r"r_drop compares two passes with different dropout.* set model\.dropout"),
     ({}, {"train.r_drop": 1.0, "train.patience": None, "model.attention_dropout": 0.1}, None),
-    ({}, {"model.positions": "rotary"}, None),
     ({}, {"model.positions": "rotary", "model.head_dim": 5}, r"positions `rotary` rotates pairs .*a head has \d"),
     (TO_CHINESE, {}, None),
     (TO_CHINESE, {"tokenize.kind": "spacy"}, r"the target's kind `spacy` splits Chinese into"),
@@ -201,12 +174,8 @@ def test_a_changed_copy_is_validated() -> None:
     runtime = small_runtime()
     assert runtime.model_copy(update={"workers": 2}).workers == 2
     assert runtime.model_copy() == runtime
-    for update, message in (
-        ({"worker": 2}, "changed parameters: `Runtime.worker`: Extra inputs are not permitted"),
-        ({"workers": -1}, "changed parameters: `Runtime.workers`: Input should be greater than or equal to 0, not -1"),
-    ):
-        with pytest.raises(UserError, match=message):
-            runtime.model_copy(update=update)
+    with pytest.raises(UserError, match=r"changed parameters: `Runtime\.worker`: Extra inputs are not permitted"):
+        runtime.model_copy(update={"worker": 2})
 
 
 VALUES: list[Any] = [

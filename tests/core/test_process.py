@@ -6,13 +6,11 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from tests.kit import ROOT
-from transformer.core import process
-from transformer.core.process import ROUNDS, quota, watched
+from transformer.core.process import ROUNDS, quota
 
 START = "import transformer.core.start"
 LOAD = "import contextlib, transformer\nwith contextlib.suppress(Exception): transformer.load('missing')\n0"
@@ -24,7 +22,6 @@ VERSION_1 = "9:name=systemd:/a\n4:cpu,cpuacct:/a/b\n3:cpuset:/\n0::/\n"
     [
         ("0::/a/b\n", {"a/cpu.max": "50000 100000", "a/b/cpu.max": "max 100000"}, 0.5),
         ("0::/a/b\n", {"a/cpu.max": "300000 100000", "a/b/cpu.max": "150000 100000"}, 1.5),
-        ("0::/\n", {"cpu.max": "200000 100000"}, 2),
         (VERSION_1, {"cpu/a/b/cpu.cfs_quota_us": "50000", "cpu/a/b/cpu.cfs_period_us": "100000"}, 0.5),
         (VERSION_1, {"cpu/a/b/cpu.cfs_quota_us": "-1", "cpu/a/b/cpu.cfs_period_us": "100000"}, math.inf),
         ("", {}, math.inf),
@@ -58,22 +55,3 @@ def test_openmp_spins_briefly_unless_the_user_says_how_long(code: str, settings:
         check=True,
     )
     assert f"GOMP_SPINCOUNT = '{rounds}'" in done.stderr
-
-
-@pytest.mark.parametrize(("waited", "times"), [(0.6, 1), (0.4, 0)])
-def test_a_processor_that_others_keep_busy_is_said_once(
-    waited: float, times: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Three minutes, of which the threads waited for a processor most or less than half."""
-    assert process._waited() >= 0
-    seconds, said = [0], list[str]()
-
-    def tick() -> int:
-        seconds[0] += 1
-        return seconds[0]
-
-    monkeypatch.setattr(process, "time", SimpleNamespace(perf_counter=tick))
-    monkeypatch.setattr(process, "_waited", lambda: waited * seconds[0])
-    assert [*watched(range(180), said.append)] == [*range(180)]
-    assert len(said) == times
-    assert all("other programs keep the processor busy: in the last 30 s this one waited 18 s" in line for line in said)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from tests.inference import reference
 from tests.inference.models import params, run, sources, tiny, trained, vocabulary
@@ -12,6 +13,7 @@ from transformer.families.seq2seq.torch_translator import TorchGenerator
 from transformer.inference.beam import beam_search
 from transformer.inference.search import Sources
 from transformer.inference.stepwise import best
+from transformer.inference.torch_steps import best as torch_best
 
 STOPPING = ["exact", "heuristic", "first"]
 NORMALIZATIONS = [("none", 0.0), ("length", 1.0), ("length", 1.8), ("gnmt", 0.6), ("gnmt", 3.0)]
@@ -88,6 +90,7 @@ def test_a_few_of_many_are_those_of_all_in_order(digits: int) -> None:
     scores[:, ::7] = -np.inf
     for count in (1, 2, 10, 99, 100, 400):
         values, indices = best(scores, count)
+        assert torch_best(torch.from_numpy(scores), count)[1].tolist() == indices.tolist()
         for row in range(50):
             expected = sorted(range(400), key=lambda index: (-scores[row, index], index))[:count]
             assert indices[row].tolist() == expected

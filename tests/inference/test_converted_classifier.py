@@ -29,9 +29,7 @@ RECURRENT = [
     {"cell": cell, "bidirectional": both, "layers": layers, "pooling": pooling}
     for cell, both, layers, pooling in [
         ("lstm", True, 2, "last"),
-        ("lstm", False, 1, "mean"),
-        ("gru", True, 2, "max"),
-        ("gru", False, 1, "last"),
+        ("gru", False, 1, "max"),
     ]
 ]
 

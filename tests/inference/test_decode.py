@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from tests.inference.models import params, run, sources, trained, vocabulary
 from tests.inference.reference import repeats
@@ -71,17 +70,3 @@ def test_lengths_are_kept(method: str) -> None:
     limits = [max(1, -(-max(len(source) - 2, 0) // 2) + 1) for source in sources()]
     assert all(len(each[0].ids) + each[0].finished <= limit for each, limit in zip(limited, limits, strict=True))
     assert any(len(each[0].ids) == limit for each, limit in zip(limited, limits, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"method": "beam", "beam_size": 2, "n_best": 3}, r"n_best \(3\) must not be more than beam_size \(2\)"),
-        ({"method": "greedy", "n_best": 2}, "greedy finds one answer, so n_best must be 1, not 2"),
-        ({"temperature": 0.0}, r"greater than or equal to 0\.000001"),
-        ({"length_normalization": "average"}, "'none', 'length' or 'gnmt'"),
-    ],
-)
-def test_illegal_parameters_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        params(**changes)

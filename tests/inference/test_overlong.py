@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.inference.models import run, tiny, trained
+from tests.inference.models import run, trained
 from transformer.core.errors import UserError
 from transformer.data.store import Ids
 from transformer.data.subwords import train_bpe, train_unigram
@@ -35,19 +35,6 @@ def test_a_split_source_is_translated_in_parts(method: str) -> None:
     alone = [run(model, [part], method=method)[0] for part in parts]
     assert whole[0].ids == [token for found in alone for token in found[0].ids]
     assert whole[0].log_probability == pytest.approx(sum(found[0].log_probability for found in alone), abs=1e-9)
-
-
-def test_samples_of_a_split_source_are_samples_of_its_parts_joined() -> None:
-    """Sample j of the whole is sample j of each part, and not the j-th best."""
-    model, inner = tiny(3, target_size=12), np.array([5, 7, 4] * 20)
-    settings = {"method": "sample", "n_best": 8, "max_length": 6, "length_normalization": "none"}
-    (found,) = run(model, [np.concatenate(([2], inner, [3]))], long_sources="split", **settings)
-    (first,) = run(model, [np.concatenate(([2], inner[:30], [3]))], **settings)
-    scores = [each.score for each in found]
-    assert scores == sorted(scores, reverse=True)
-    beginnings = [each.ids[: len(own.ids)] for each, own in zip(found, first, strict=True)]
-    assert sorted(each.score for each in first) != [each.score for each in first]
-    assert beginnings != [own.ids for own in first], "the best of the whole begin with the best of the first part"
 
 
 def test_a_cut_source_is_translated_as_its_beginning() -> None:

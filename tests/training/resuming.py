@@ -19,7 +19,6 @@ DATA: Changes = {
     "vocab": {"kind": "bpe", "joint": True, "max_size": 300, "bpe_dropout": 0.2},
 }
 TRAINING: dict[str, Any] = {"epochs": 3, "batch_size": 20, "patience": None, "learning_rate": 0.01}
-UPDATES = 6  # per epoch
 
 
 @dataclass
@@ -47,10 +46,9 @@ class Watcher(Observer):
 
 @dataclass(frozen=True)
 class Work:
-    """A small training run of a task, and its outputs when nothing interrupts it."""
+    """A small training run, and its outputs when nothing interrupts it."""
 
     content: dict[str, Any]
-    task: str
     data: Path
     folder: Path
     undisturbed: dict[str, bytes]
@@ -64,13 +62,13 @@ class Work:
     def run(self, *, stop: int | None = None, ends: str = "run it again", **params: Any) -> Watcher:
         """Train, with a signal after update `stop`."""
         watcher = Watcher(stop)
-        task = self.content[self.task]
-        content = {**self.content, self.task: task | {"train": task["train"] | params}}
+        task = self.content["translation"]
+        content = {**self.content, "translation": task | {"train": task["train"] | params}}
         if stop is None:
-            train(content, self.task, self.data, self.folder / "out", observer=watcher, states=self.states)
+            train(content, "translation", self.data, self.folder / "out", observer=watcher, states=self.states)
         else:
             with pytest.raises(KeyboardInterrupt, match=f"stopped after step {stop}; {ends}"):
-                train(content, self.task, self.data, self.folder / "out", observer=watcher, states=self.states)
+                train(content, "translation", self.data, self.folder / "out", observer=watcher, states=self.states)
         return watcher
 
     def finish(self) -> Watcher:
@@ -83,15 +81,13 @@ class Work:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
-    prepare(smoke("translation", DATA), "translation", folder / "translation")
-    reviews: Changes = {"download": {"sample_rows": {"train": 120, "validation": 20, "test": 10}}}
-    prepare(smoke("sentiment", reviews), "sentiment", folder / "sentiment")
+    prepare(smoke("translation", DATA), "translation", folder)
     return folder
 
 
-def work(data: Path, folder: Path, changes: Changes, *, task: str = "translation") -> Work:
-    content = smoke(task, changes | {"train": TRAINING | changes.get("train", {})})
+def work(data: Path, folder: Path, changes: Changes) -> Work:
+    content = smoke("translation", changes | {"train": TRAINING | changes.get("train", {})})
     content["runtime"] |= {"log_every": 1, "save_every": 1000}
     watcher = Watcher()
-    train(content, task, data / task, folder / "undisturbed", observer=watcher)
-    return Work(content, task, data / task, folder, outputs(folder / "undisturbed"), watcher.points)
+    train(content, "translation", data, folder / "undisturbed", observer=watcher)
+    return Work(content, data, folder, outputs(folder / "undisturbed"), watcher.points)

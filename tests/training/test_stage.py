@@ -1,18 +1,13 @@
 """What the training stage refuses or says before it trains."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 
-from tests.training.line import CPU
 from tests.training.small import prepare, smoke, train
 from tests.training.test_trouble import Listener
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-from transformer.core.params import stage_params
-from transformer.families.classifier import train as classifier
 from transformer.training import stage
 
 
@@ -30,18 +25,6 @@ def test_shards_and_trainers_that_do_not_fit_are_one_line(
     content["runtime"] |= runtime
     with pytest.raises(UserError, match=message):
         train(content, "sentiment", tmp_path, tmp_path, observer=Observer())
-
-
-@pytest.mark.parametrize(("gpus", "word"), [(1, "1 GPU"), (2, "2 GPUs")])
-def test_more_processes_than_gpus_are_refused_before_any_starts(
-    gpus: int, word: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
-    content = smoke("sentiment", {"train": {"shards": 4, "epochs": 1}})
-    content["runtime"] |= {"trainers": 4}
-    params = stage_params(content, "sentiment", classifier.Params, where=Path("smoke"))
-    with pytest.raises(UserError, match=f"^runtime.trainers is 4, and this machine has {word}: lower it$"):
-        stage._require_processes(params, replace(CPU, device=torch.device("cuda")), Observer())
 
 
 def test_a_cpu_that_is_slower_in_bf16_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -181,11 +181,9 @@ def test_the_temperature_that_was_put_in_is_found() -> None:
     assert fitted_temperature(labels, sure) == pytest.approx(2, rel=0.1)
     _, honest = sampled_of_three(4000)
     assert np.abs(rescaled(sure, 2.0) - honest).max() < 2e-3  # values rounded to six digits are recovered
-    assert fitted_temperature(np.array([0, 1], dtype=np.int8), np.array([0.1, 0.9])) == pytest.approx(0.05, rel=1e-3)
     assert fitted_temperature(np.empty(0, dtype=np.int8), np.empty(0)) == 1
     logits = np.array([-4.0, -0.2, 0.0, 1.0, 6.0])
     assert rescaled(expit(logits), 2.0) == pytest.approx(expit(logits / 2), abs=1e-6)
-    assert np.isfinite(rescaled(np.array([0.0, 1.0]), 0.05)).all()
 
 
 def test_accuracy_by_length_holds_every_text_once() -> None:
@@ -231,11 +229,6 @@ def test_a_comparison_is_with_the_other_system_and_leaves_out_duplicates() -> No
     every = figures_of(labels, positive, np.zeros(400, dtype=np.int64), samples=0)
     assert every["majority_accuracy"] == pytest.approx(labels.mean(), abs=1e-6)
     assert every["duplicates"] == 400 and not any("without" in name for name in every)
-    labels, given = sampled_of_three(200)
-    many = figures_of(labels, given, units="headlines", others={"linear": np.full((200, 3), 1 / 3)})
-    assert many["headlines"] == 200
-    assert many["macro_f1_minus_linear"] == pytest.approx(many["macro_f1"] - many["linear_macro_f1"], abs=1e-6)
-    assert many["macro_f1_without_duplicates"] == many["macro_f1"]
 
 
 def test_the_ratio_of_naive_bayes_by_hand() -> None:
@@ -252,9 +245,9 @@ def reviews(count: int, seed: int) -> tuple[list[Ids], Labels]:
     return [np.array([2, *text, 3], dtype=np.int64) for text in texts], labels
 
 
-def baseline(texts: list[Ids], labels: Labels, longest: int = 2, classes: int = 2) -> Callable[[list[Ids]], Floats]:
-    """The baseline's probabilities, of class 1 if there are two."""
-    model = linear_baseline(ClassifierConfig(model=NGRAMS, size=50, pad_id=0, classes=classes), texts, labels, longest)
+def baseline(texts: list[Ids], labels: Labels, longest: int = 2) -> Callable[[list[Ids]], Floats]:
+    """The baseline's probabilities of class 1."""
+    model = linear_baseline(ClassifierConfig(model=NGRAMS, size=50, pad_id=0, classes=2), texts, labels, longest)
     return lambda given: probabilities_of(model.logits(given))
 
 
@@ -272,15 +265,9 @@ def test_the_linear_baseline_learns_from_pairs_of_words() -> None:
     assert empty(others[:2]) == pytest.approx([(labels[:4].sum() + 1) / 6] * 2, abs=1e-6)
 
 
-def test_the_linear_baseline_learns_from_longer_ngrams_and_of_many_classes() -> None:
+def test_the_linear_baseline_learns_from_longer_ngrams() -> None:
     """Both kinds of text have the same words and pairs; only the order of the two detours from 5 differs."""
     labels = np.random.default_rng(3).integers(2, size=300).astype(np.int8)
     texts = [np.array([2, *((5, 6, 5, 7, 5) if label else (5, 7, 5, 6, 5)), 3]) for label in labels]
     right = {n: ((baseline(texts, labels, n)(texts) >= 0.5) == labels).mean() for n in (2, 3)}
     assert right[2] < 0.7 and right[3] == 1.0
-    draw = np.random.default_rng(1)
-    labels = draw.integers(0, 4, size=200).astype(np.int8)
-    texts = [np.array([2, *draw.integers(10 * label + 4, 10 * label + 14, 6), 3]) for label in labels]
-    found = baseline(texts, labels, classes=4)(texts)
-    assert np.allclose(found.sum(axis=1), 1, atol=1e-5)
-    assert (found.argmax(axis=1) == labels).mean() > 0.95

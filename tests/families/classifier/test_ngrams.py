@@ -147,15 +147,13 @@ def test_an_ngram_is_a_reason(stages: Stages) -> None:
         options.ClassifierCommands().answering(classifier, Namespace(ngrams=-1, model="bundle"))
 
 
-@pytest.mark.parametrize("change", ["missing", "broken", "bias", "keys", "more"])
+@pytest.mark.parametrize("change", ["missing", "bias", "more"])
 def test_a_file_of_another_model_is_refused(change: str, stages: Stages, tmp_path: Path) -> None:
     model = bundle(stages).model
     trained = stages.folder / "models/sentiment/bundle/model" / WEIGHTS
     before, state = trained.read_bytes(), load_file(trained)
     if change == "missing":
         trained.unlink()
-    elif change == "broken":
-        trained.write_bytes(before[:50])
     elif change == "more":
         save_file(state | {"further": state["bias"]}, trained)
     else:

@@ -91,9 +91,6 @@ def test_the_ngrams_of_most_texts_have_a_vector_and_no_more_dimensions_than_ther
     twice = csr_array(np.hstack([matrix.toarray(), matrix.toarray()]))
     assert vectors_of([twice], 12, 1000, 1, every(60), Observer()).vectors.shape == (12, 6), "its rank"
     assert vectors_of([both], 500, 2, 1, every(60), Observer()).places.tolist() == [4, 5]
-    nothing = vectors_of([lonely], 5, 1000, 1, every(60), Observer())
-    assert nothing.directions.shape == (60, 0)
-    assert nothing.fitted(np.zeros((0, 2))).logits(np.array([0])).tolist() == [0, 0]
 
 
 def test_the_model_adds_the_regression_along_the_direction_of_a_text() -> None:

@@ -17,7 +17,7 @@ from transformer.core.task import open_task
 from transformer.families.language.evaluate import _signatures
 from transformer.families.language.model import LanguageModel
 from transformer.families.language.report import LanguageReporting
-from transformer.families.language.scores import METRICS, Texts, differing, split_figures
+from transformer.families.language.scores import METRICS
 from transformer.inference.bundle import open_bundle
 from transformer.reporting.result import Files
 
@@ -148,13 +148,3 @@ def test_the_report_says_how_good_the_model_is(chain: Path) -> None:
     assert "of the tokens right" in next(LanguageReporting().weaknesses(task, result))
     titles = [section.title for section in LanguageReporting().sections(task, result)]
     assert {"Where in the context", "Samples", "Least expected texts"} < {*titles}
-
-
-def test_only_texts_that_a_metric_counts_differently_differ() -> None:
-    """Few of them bound the p value, by the sign test; losses differ in nearly all."""
-    ones = np.ones(4)
-    one = Texts(nats=ones, tokens=9 * ones, words=ones, bytes=ones, right=5 * ones)
-    two = one._replace(nats=2 * ones, right=np.array([5.0, 6, 5, 5]))
-    assert (differing("bits_per_byte", one, two), differing("accuracy", one, two)) == (4, 1)
-    figures = split_figures(one, samples=99, baseline=two, compared=("accuracy", "bits_per_byte"))
-    assert figures["accuracy_minus_baseline_p"] == 1 and figures["bits_per_byte_minus_baseline_p"] < 0.2

@@ -10,7 +10,6 @@ import pytest
 import sacrebleu
 from sacrebleu.significance import PairedTest, Result
 
-from transformer.core.task import open_task
 from transformer.data.leakage import Duplicates, words
 from transformer.evaluation.headline import shortfall
 from transformer.families.seq2seq.metrics import (
@@ -23,7 +22,6 @@ from transformer.families.seq2seq.metrics import (
     under_translation,
     word_counts,
 )
-from transformer.families.seq2seq.report import TranslationReporting
 from transformer.families.seq2seq.scores import length_ratio, text_metrics, token_metrics
 
 COUNT = 60
@@ -91,14 +89,6 @@ def test_a_cased_and_a_lowercased_system_are_compared_without_case(sentences: tu
     chinese = ["一个人在睡觉"] * COUNT
     found = figures_of(chinese, ["一个男人在睡觉"] * COUNT, baseline=chinese)
     assert found["bleu_zh_cased_minus_baseline"] == 0, "a script without case lacks no capitals"
-
-    def scored(*systems: list[str]) -> list[set[str]]:
-        texts = [zip(each, references, strict=True) for each in systems]
-        rows = [[{"hypothesis": text, "reference": own} for text, own in each] for each in texts]
-        return [{*each} for each in TranslationReporting().scored(open_task("translation"), rows, 9)]
-
-    assert scored(hypotheses, lower) == [{"bleu_13a_lowercased", "chrf_lowercased"}] * 2
-    assert scored(lower, lower) == [{"bleu_13a_lowercased", "chrf"}] * 2
 
 
 def texts_of(hypotheses: list[str], references: list[str]) -> Texts:
