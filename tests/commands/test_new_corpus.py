@@ -88,7 +88,6 @@ def test_columns_are_recognised_by_their_names(given: str, tmp_path: Path) -> No
             {"train.tsv": b"a\tb\n1\t2\n3\t4\n"},
             r"the names in \S+ \(a, b\) do not tell what to read: a table needs a head",
         ),
-        ({"train.txt": text(0)}, "plain text two languages; say `--columns label=COLUMN text=COLUMN`, or for transl"),
         ({"val.jsonl": b'{"text": "x"}\n'}, "has no split `train`"),
         ({"train.csv": "text,label\nschön,1\nübel,0\n".encode("cp1252")}, "train.csv, line 2: not UTF-8 .byte 0xf6"),
         ({"train.jsonl": b'[{"text": "x"}]\n'}, "no row of train can be read: .*train.jsonl, line 1: not a JSON"),

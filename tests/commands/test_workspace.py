@@ -60,7 +60,6 @@ def test_a_command_outside_of_a_repository_says_so_if_it_needs_one(
         assert str(caught.value).startswith(f"error: {tmp_path} is not in a clone of this project")
     for name, message in (
         ("x" * 300, r"x+/config.json cannot be used \(File name too long\): check its path"),
-        ("no\nsuch\x1b[31m\udcff", r"no\\nsuch\\x1b\[31m\\udcff does not exist"),
         (str(tmp_path), r".* is not an exported model \(config\.json is missing\): run `dvc repro`"),
         (__file__, r".* is a file: name the folder of an exported model"),
         ("models:/a@best", r"models:/a@best is in MLflow's registry"),
@@ -71,15 +70,14 @@ def test_a_command_outside_of_a_repository_says_so_if_it_needs_one(
     assert find_workspace(tmp_path) == tmp_path and given_path("bundle") == Path("bundle")
 
 
-@pytest.mark.parametrize("module", ["transformer", "transformer.cli"])
-def test_a_command_in_another_clone_runs_the_code_of_that_one(module: str, project: Path) -> None:
+def test_a_command_in_another_clone_runs_the_code_of_that_one(project: Path) -> None:
     """As the stages do there, with the environment of the clone that it was installed from."""
     package = project / "transformer"
     package.mkdir()
     for name in ("__init__.py", "cli.py"):
         (package / name).touch()
     (package / "__main__.py").write_text("import sys\nprint(__file__, *sys.argv[1:])\n")
-    command = (sys.executable, "-m", module, "check", "a b")
+    command = (sys.executable, "-m", "transformer.cli", "check", "a b")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=project / "notes", env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == f"{package / '__main__.py'} check a b\n"

@@ -15,6 +15,7 @@ from tests.conftest import ROOT
 from tests.inference.converting import TEXTS, Conversion, answers
 from tests.stages import Said
 from transformer.core.errors import UserError
+from transformer.core.files import read_json, write_json
 from transformer.core.task import ENGINES
 from transformer.inference.bundle import engines_of, open_bundle
 
@@ -133,15 +134,12 @@ def test_a_forked_child_answers(engine: str, converted: Conversion) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def changed(path: Path, edit: Callable[[Any], object]) -> None:
-    content = json.loads(path.read_text(encoding="utf-8"))
-    edit(content)
-    path.write_text(json.dumps(content), encoding="utf-8")
-
-
-def without_the_last_entry(tokenizer: dict[str, Any]) -> None:
-    entries = tokenizer["model"]["vocab"]
+def without_the_last_entry(folder: Path) -> None:
+    path = next(folder.rglob("tokenizer.json"))
+    content = read_json(path)
+    entries = content["model"]["vocab"]
     del entries[max(entries, key=entries.get)]
+    write_json(path, content)
 
 
 def weights(folder: Path) -> Path:
@@ -152,12 +150,8 @@ Damage = Callable[[Path], object]
 DAMAGES: list[tuple[Damage, str]] = [
     (lambda folder: weights(folder).unlink(), "model"),
     (lambda folder: weights(folder).write_bytes(b"x" * 1000), "model"),
-    (
-        lambda folder: changed(next(folder.rglob("tokenizer.json")), without_the_last_entry),
-        r"has \d+ tokens, but the model \d+",
-    ),
-    (lambda folder: changed(folder / "config.json", lambda held: held.update(engine="foo")), "names no engine, but"),
-    (lambda folder: changed(folder / "config.json", lambda held: held.pop("decoding")), "decoding"),
+    (without_the_last_entry, r"has \d+ tokens, but the model \d+"),
+    (lambda folder: write_json(folder / "config.json", {"engine": "foo"}), "names no engine, but"),
 ]
 
 

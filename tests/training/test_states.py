@@ -9,7 +9,7 @@ import pytest
 
 from tests.training.resuming import TRAINING, Work, data, work
 from tests.training.small import CODE
-from transformer.training.resume import load_checkpoint, save_checkpoint, saved_checkpoints
+from transformer.training.resume import load_checkpoint, prune_others, run_lock, save_checkpoint, saved_checkpoints
 
 __all__ = ["data"]  # a fixture
 
@@ -86,6 +86,19 @@ def test_states_of_other_trainings_are_pruned(stopped: Work) -> None:
     assert len(list(stopped.states.iterdir())) == 4
     assert stopped.finish().points == stopped.points  # from the beginning
     assert len(list(stopped.states.iterdir())) == 3
+
+
+def test_a_training_that_lives_keeps_its_states(tmp_path: Path) -> None:
+    """Also one of two that have the same, after the other has ended."""
+    folder = tmp_path / "training"
+    folder.mkdir()
+    with run_lock(folder):
+        with run_lock(folder):
+            pass
+        prune_others(tmp_path / "another", 0)
+        assert folder.exists()
+    prune_others(tmp_path / "another", 0)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_full_disk_is_a_warning_and_training_goes_on(stopped: Work) -> None:

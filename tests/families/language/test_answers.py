@@ -64,9 +64,7 @@ def test_gaps_are_filled_in_the_text_as_it_was_written(kind: str, tmp_path: Path
     assert not {word for each in filled for word in each.words} & specials
 
 
-@pytest.mark.parametrize(
-    "text", ["[MASK]ly dull film", "un[MASK]able", "a [MASK]2 b", "a [MASK] 2", "[MASK].", "[MASK]在公园里。"]
-)
+@pytest.mark.parametrize("text", ["[MASK]ly dull film", "un[MASK]able", "a [MASK]2 b", "[MASK].", "[MASK]在公园里。"])
 def test_the_rest_of_a_gaps_word_is_read_as_the_rest_of_a_word(text: str) -> None:
     """WordPiece knows it by other pieces than the beginning of one."""
     texts = [text.replace("[MASK]", " q "), "friendly usable", "在公园里"]
