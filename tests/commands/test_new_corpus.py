@@ -228,12 +228,6 @@ def test_labels_that_do_not_fit_are_one_line(labels: list[str], message: str, lo
         look(train_jsonl=lines(rows))
 
 
-@pytest.mark.parametrize("name", ["a b", "../x"])
-def test_a_name_that_no_profile_may_have(name: str, project: Path) -> None:
-    with pytest.raises(UserError, match=f"`{name}` cannot name a profile"):
-        [*new_corpus(project, project / "in", name=name, columns=None, quotes="csv")]
-
-
 def test_a_profile_that_is_there_is_not_overwritten(project: Path) -> None:
     (project / "profiles" / "mine.yaml").write_text("hardware: {threads: 1}\n", encoding="utf-8")
     folder = write(project / "mine", RECOGNISED["codes"][0])

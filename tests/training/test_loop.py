@@ -31,15 +31,11 @@ class Uneven(Line):
 
 
 class Told(Observer):
-    """What is said, the points of the curves, and the updates of each epoch with those said to follow."""
+    """The points of the curves, and the updates of each epoch with those said to follow."""
 
     def __init__(self) -> None:
         self.epochs: list[tuple[int | None, int]] = []
-        self.lines: list[str] = []
         self.points: list[dict[str, float]] = []
-
-    def say(self, line: str) -> None:
-        self.lines.append(line)
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         self.points.append(dict(values))
