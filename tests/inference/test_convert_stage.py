@@ -79,12 +79,6 @@ def test_sources_without_a_token_are_not_compared_and_long_ones_are_split_as_by_
     assert figures["equal"] == figures["as_evaluated_equal"] == figures["rows"] == 11
 
 
-def test_nothing_wanted_leaves_an_empty_folder(tmp_path: Path) -> None:
-    conversion = Conversion("sentiment-transformer", tmp_path)
-    assert conversion.run(formats=[]) == {}
-    assert conversion.written() == []
-
-
 @pytest.mark.parametrize("engine", ["ctranslate2", "onnx"])
 def test_a_model_that_cannot_be_written_is_one_line(engine: str, tmp_path: Path) -> None:
     """The libraries open its files themselves; a limit on their size stands for a full disk."""
