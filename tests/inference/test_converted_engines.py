@@ -146,12 +146,16 @@ def weights(folder: Path) -> Path:
     return max((folder / "model").iterdir(), key=lambda path: path.stat().st_size)
 
 
+def of_no_engine(folder: Path) -> None:
+    write_json(folder / "config.json", read_json(folder / "config.json") | {"engine": "foo"})
+
+
 Damage = Callable[[Path], object]
 DAMAGES: list[tuple[Damage, str]] = [
     (lambda folder: weights(folder).unlink(), "model"),
     (lambda folder: weights(folder).write_bytes(b"x" * 1000), "model"),
     (without_the_last_entry, r"has \d+ tokens, but the model \d+"),
-    (lambda folder: write_json(folder / "config.json", {"engine": "foo"}), "names no engine, but"),
+    (of_no_engine, "names no engine, but"),
 ]
 
 
