@@ -215,10 +215,18 @@ def test_rows_that_cannot_be_used_are_said(look: Look) -> None:
     assert section["download"]["bad_rows"] == "skip" and section["download"]["quotes"] == "csv"
 
 
+def test_quotation_marks_are_text_where_that_is_declared(look: Look) -> None:
+    rows = "".join(f'{"np"[number % 2]}\t"{number}\t\n' for number in range(60)).replace("\t\n", "\n")
+    said, section = look(train_tsv=f"label\ttext\n{rows}".encode(), quotes="none")
+    assert "left out" not in said
+    assert section["download"]["quotes"] == "none"
+
+
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
         (["good", "bad"] * 100 + ["god"], "1 row with the label god: too few or too alike .* correct a misspelt label"),
+        (["intent 0"] * 90, "train has only the label intent 0"),
         ([f"intent {number}" for number in range(150)], "train has more than 128 different labels"),
     ],
 )

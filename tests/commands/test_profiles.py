@@ -151,3 +151,11 @@ def test_unknown_profiles_and_folders_are_one_clear_line(
 ) -> None:
     with pytest.raises(UserError, match=message):
         use_profile(project, name, data)
+
+
+def test_a_merge_that_is_not_resolved_is_not_called_an_edit(project: Path) -> None:
+    """Dropping it, as for edits, would drop the other side."""
+    (project / PARAMS).write_text("<<<<<<< HEAD\na: 1\n=======\na: 2\n>>>>>>> other\n")
+    for fails in (lambda: use_profile(project, "seed", None), lambda: check_params(project / PARAMS)):
+        with pytest.raises(UserError, match=r"params\.yaml has conflict markers: edit it, or take one side"):
+            fails()

@@ -103,6 +103,7 @@ TOGETHER = [
     (BOTH_DIRECTIONS, {"train.averaging": "last", "train.average_epochs": 7}, r"mean of the last .* set it to 6 at"),
     (BOTH_DIRECTIONS, {"train.patience": 3}, r"with bidirectional_epochs, .* set patience to null"),
     (BOTH_DIRECTIONS, {"train.simcut": 1.0, "train.consistency_from": 10}, r"\(10\) must be at most epochs \(9\)"),
+    ({}, {"evaluate.method": "beam", "evaluate.n_best": 99}, r"n_best \(99\) must not be more than beam_size"),
     ({}, {"train.schedule": "noam", "train.warmup": 0}, r"needs a warmup"),
     ({}, {"train.r_drop": 1.0, "train.consistency_from": 2}, r"with consistency_from, .* set patience to null"),
     ({}, {"train.r_drop": 1.0, "train.patience": None, "model.attention_dropout": 0.1}, None),

@@ -6,11 +6,13 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.kit import ROOT
-from transformer.core.process import ROUNDS, quota
+from transformer.core import process
+from transformer.core.process import ROUNDS, quota, watched
 
 START = "import transformer.core.start"
 LOAD = "import contextlib, transformer\nwith contextlib.suppress(Exception): transformer.load('missing')\n0"
@@ -55,3 +57,22 @@ def test_openmp_spins_briefly_unless_the_user_says_how_long(code: str, settings:
         check=True,
     )
     assert f"GOMP_SPINCOUNT = '{rounds}'" in done.stderr
+
+
+@pytest.mark.parametrize(("waited", "times"), [(0.6, 1), (0.4, 0)])
+def test_a_processor_that_others_keep_busy_is_said_once(
+    waited: float, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three minutes, of which the threads waited for a processor most or less than half."""
+    assert process._waited() >= 0
+    seconds, said = [0], list[str]()
+
+    def tick() -> int:
+        seconds[0] += 1
+        return seconds[0]
+
+    monkeypatch.setattr(process, "time", SimpleNamespace(perf_counter=tick))
+    monkeypatch.setattr(process, "_waited", lambda: waited * seconds[0])
+    assert [*watched(range(180), said.append)] == [*range(180)]
+    assert len(said) == times
+    assert all("other programs keep the processor busy: in the last 30 s this one waited 18 s" in line for line in said)

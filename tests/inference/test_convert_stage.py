@@ -14,7 +14,7 @@ from tests.inference import converting
 from tests.inference.converting import Conversion
 from transformer.core.errors import UserError
 from transformer.core.files import read_json
-from transformer.inference.bundle import engines_of, open_bundle, write_surroundings
+from transformer.inference.bundle import open_bundle, write_surroundings
 from transformer.inference.conversion import require_close, require_quality
 from transformer.nn.layers import Residual
 
@@ -91,14 +91,6 @@ def test_a_model_that_cannot_be_written_is_one_line(engine: str, tmp_path: Path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert conversion.written() == []
-
-
-def test_without_validation_rows_it_is_one_line(tmp_path: Path) -> None:
-    conversion = Conversion("sentiment-transformer", tmp_path)
-    conversion.predictions.write_text(conversion.predictions.read_text().replace("validation\t", "test\t"))
-    with pytest.raises(UserError, match="has no validation rows to verify a converted model with"):
-        conversion.run()
-    assert conversion.written() == engines_of(conversion.bundle) == []
 
 
 def one_weight(model: Any) -> None:

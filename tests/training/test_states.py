@@ -9,7 +9,7 @@ import pytest
 
 from tests.training.resuming import TRAINING, Work, data, work
 from tests.training.small import CODE
-from transformer.training.resume import load_checkpoint, prune_others, run_lock, save_checkpoint, saved_checkpoints
+from transformer.training.resume import load_checkpoint, prune_others, run_lock, saved_checkpoints
 
 __all__ = ["data"]  # a fixture
 
@@ -116,9 +116,3 @@ def test_a_full_disk_is_a_warning_and_training_goes_on(stopped: Work) -> None:
     assert newest(stopped) == before
     assert not list(before[0].parent.glob(".*"))
     assert stopped.finish().points == stopped.points
-
-
-def test_a_state_may_have_more_than_a_header_holds(tmp_path: Path) -> None:
-    """Half a million live points of a long training run are 100 MB, safetensors' limit of a header."""
-    state = {"observer": "x" * 101_000_000, "step": 3}
-    assert load_checkpoint(save_checkpoint(tmp_path, state)) == state

@@ -81,18 +81,6 @@ def test_the_vectors_of_ngrams_are_regressed_on_the_texts_that_have_them() -> No
     assert found.typical == pytest.approx(np.median(lengths), rel=2e-2)
 
 
-def test_the_ngrams_of_most_texts_have_a_vector_and_no_more_dimensions_than_there_are() -> None:
-    matrix = drawn(features=6)
-    lonely = csr_array(np.eye(60, 1))
-    both = csr_array(np.hstack([matrix.toarray(), lonely.toarray(), np.ones((60, 1))]))
-    found = vectors_of([both], 500, 1000, 1, every(60), Observer())
-    assert found.places.tolist() == [0, 1, 2, 3, 4, 5], "the others: in one text, and in all"
-    assert found.vectors.shape == (6, 6)
-    twice = csr_array(np.hstack([matrix.toarray(), matrix.toarray()]))
-    assert vectors_of([twice], 12, 1000, 1, every(60), Observer()).vectors.shape == (12, 6), "its rank"
-    assert vectors_of([both], 500, 2, 1, every(60), Observer()).places.tolist() == [4, 5]
-
-
 def test_the_model_adds_the_regression_along_the_direction_of_a_text() -> None:
     matrix = drawn()
     found = vectors_of([matrix], 5, 20, 1, every(60), Observer())

@@ -3,7 +3,9 @@
 import math
 from argparse import Namespace
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,15 +13,18 @@ import pytest
 import torch
 
 from tests.builders import language
+from transformer.core import observer
 from transformer.core.errors import UserError
 from transformer.core.files import write_json
+from transformer.core.observer import time_limit
 from transformer.data.subwords import train_bpe
 from transformer.data.tokenization import PreTokenizer, PreTokenizerParams
 from transformer.data.vocabulary import Vocabulary
 from transformer.data.vocabulary_training import train_wordpiece, word_vocabulary
 from transformer.families.language.engines import UncachedGenerator
+from transformer.families.language.evaluate import samples
 from transformer.families.language.interface import mask_id
-from transformer.families.language.model import LanguageModel, encode_gaps, fillings, never_generated
+from transformer.families.language.model import LanguageModel, _around, encode_gaps, fillings, never_generated
 from transformer.families.language.network import LanguageTransformer
 from transformer.families.language.options import LanguageCommands
 from transformer.families.language.scores import counted
@@ -90,6 +95,13 @@ def test_what_is_beside_a_gap_is_split_as_beside_a_word(text: str, kind: str) ->
     assert [film if token == 999 else token for token in ids] == whole.tolist()
 
 
+def test_gaps_are_found_where_they_stand() -> None:
+    """What stands for one in pre-tokenizing is not found in its neighbours' letters."""
+    assert _around("QUXWJZ[MASK]xwjz", list) == ["QUXWJZ", "xwjz"]
+    chinese = PreTokenizer(PreTokenizerParams(kind="spacy", language="zh", lowercase=True, html_breaks="keep"))
+    assert _around("电影[MASK]好[MASK] 吗", chinese) == ["电 影", "好", " ▁ 吗"]
+
+
 def test_a_piece_within_a_word_continues_it() -> None:
     """▁ begins a word in a lossless vocabulary, as no ## does in WordPiece's."""
     vocabulary = VOCABULARIES["bpe"]()
@@ -131,6 +143,12 @@ def test_texts_without_gaps_and_what_cannot_be_answered(tmp_path: Path) -> None:
         found.fill(None)  # type: ignore[arg-type]
 
 
+def test_an_overdue_continuation_is_given_up_between_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observer, "time", SimpleNamespace(monotonic=count().__next__))
+    with time_limit(2.5), pytest.raises(UserError, match="overdue"):  # of seconds that pass when they are looked at
+        model(tmp_path, "causal").generate_n_best(["the", "the film", "the film was", *TEXTS])  # a batch per length
+
+
 @pytest.mark.parametrize(("method", "kind"), [("greedy", "bpe"), ("beam", "word"), ("sample", "wordpiece")])
 def test_continuations_agree_in_any_batch_with_and_without_a_cache(method: str, kind: str, tmp_path: Path) -> None:
     prompts = ["", "the", "the film", "a bad film", "the film was not good, and the plot was bad", *TEXTS, "the film"]
@@ -162,6 +180,7 @@ def test_a_continuation_says_what_it_did_not_read_and_that_it_stops(tmp_path: Pa
     stops = "the continuation reached its maximum length and stops there"
     assert short.notes == ("words that the vocabulary lacks: 犬", stops)
     assert long.notes == (f"only the last {found.engine.positions - 1} tokens of the prompt were read", stops)
+    assert found.table(["the 犬"])["notes"] == ["; ".join(short.notes)]
 
 
 def test_a_causal_score_is_the_log_probability_of_every_next_token(tmp_path: Path) -> None:
@@ -238,3 +257,13 @@ def test_scores_and_vectors_do_not_depend_on_the_batch(objective: str, tmp_path:
         assert alone.tokens == together[number].tokens
         np.testing.assert_allclose(found.embed([text])[0], vectors[number], atol=1e-5)
     assert found.score([]) == [] and found.embed([]).size == 0
+
+
+@pytest.mark.parametrize("objective", ["causal", "masked"])
+def test_samples_and_examples_of_a_script_without_spaces_are_parts_of_the_text(objective: str, tmp_path: Path) -> None:
+    text = "一个男人睡在公园里的长椅上。"
+    (sample,) = samples("test", [text], model(tmp_path, objective, "bpe"))
+    _, asked = LanguageCommands().example("language", {"language.model.objective": objective}, text)
+    gap = f"{text[:7]}[MASK]{text[8:]}"
+    expected = (text[:6], text[:8]) if objective == "causal" else (gap, gap)
+    assert (sample[0], sample[1], asked) == ("test", *expected)

@@ -12,6 +12,7 @@ from tokenizers import Tokenizer, models
 from tests.builders import language
 from transformer.core.errors import UserError
 from transformer.data.store import ColumnWriter, Sequences
+from transformer.data.subwords import train_bpe
 from transformer.data.text import HAN, KANA, SOUTH_EAST
 from transformer.data.vocabulary import WORDPIECE_SPECIALS, Vocabulary
 from transformer.families.language.interface import LanguageConfig, mask_id
@@ -87,6 +88,18 @@ def test_whole_words_are_hidden_whole_and_their_share_is_that_asked_for(vocabula
         assert all(hidden[place] == hidden[place - 1] for place in inside)
         counts.append(int(hidden.sum()))
     assert np.mean(counts) == pytest.approx(9, abs=0.15)
+
+
+def test_pieces_of_scripts_without_spaces_are_words_and_marks_continue_theirs() -> None:
+    for texts, marks, letters in (
+        (["这部电影很长很无聊", "我喜欢这部电影"], False, False),
+        (["ภาพยนตร์เรื่องนี้ดีมาก"], True, False),
+        (["यह फिल्म बहुत अच्छी है", "फिल्में"], True, True),
+    ):
+        found = train_bpe(texts * 20, min_frequency=1, max_size=200, byte_fallback=False)
+        kinds = [unicodedata.category(name[0]) for name in found.entries(range(found.size))]
+        continued = {kind for kind, continues in zip(kinds, continuations(found), strict=True) if continues}
+        assert (bool(continued & {"Mn", "Mc"}), "Lo" in continued) == (marks, letters)
 
 
 def test_the_scripts_without_spaces_are_those_of_the_evaluation() -> None:

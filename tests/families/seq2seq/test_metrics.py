@@ -21,6 +21,7 @@ from transformer.families.seq2seq.metrics import (
     split_figures,
     under_translation,
     word_counts,
+    worst_and_median,
 )
 from transformer.families.seq2seq.scores import length_ratio, text_metrics, token_metrics
 
@@ -173,3 +174,9 @@ def test_groups_hold_the_sentences_that_they_say() -> None:
     chinese = ["一个男人睡在公园里的长椅上。", "两只猫。"]  # words are not separated, so characters count
     found = grouped(chinese, word_counts(["一只狗睡在公园里"] * 9), ["a b", "c d"], ["a b", "c d"])
     assert {("source_length", "1-8"), ("source_length", "13-16"), ("unknown_words", "2+")} <= found.keys()
+
+
+def test_worst_and_median_sentences() -> None:
+    scores = np.array([5.0, 1.0, 4.0, 2.0, 3.0, 0.0])
+    assert worst_and_median(scores, 2) == [("worst", 5), ("worst", 1), ("median", 3), ("median", 4)]
+    assert worst_and_median(scores[:1], 2) == [("worst", 0), ("median", 0)] and worst_and_median(scores[:0], 2) == []
