@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.stages import Said
 from tests.training.small import prepare, smoke, train
-from tests.training.test_trouble import Listener
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.training import stage
@@ -32,8 +32,8 @@ def test_a_cpu_that_is_slower_in_bf16_says_so(tmp_path: Path, monkeypatch: pytes
     prepare(content, "sentiment", tmp_path / "data")
     warned = []
     for precision, slower in (("bf16", True), ("bf16", False), ("fp32", True)):
-        content["hardware"]["precision"], listener = precision, Listener()
+        content["hardware"]["precision"], said = precision, Said()
         monkeypatch.setattr(stage, "loses_by_bf16", lambda slower=slower: slower)
-        train(content, "sentiment", tmp_path / "data", tmp_path / "trained", observer=listener)
-        warned.append(any("this CPU is slower in bf16" in line for line in listener.warnings))
+        train(content, "sentiment", tmp_path / "data", tmp_path / "trained", observer=said)
+        warned.append(any("this CPU is slower in bf16" in line for line in said.lines))
     assert warned == [True, False, False]

@@ -1,13 +1,13 @@
 """Non-finite numbers and exhausted memory."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from tests.stages import Said
 from tests.training.line import CPU, Line, params
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
@@ -15,20 +15,6 @@ from transformer.data.store import Ids
 from transformer.training.batches import BatchLoss
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import Resume, saved_checkpoints
-
-
-@dataclass
-class Listener(Observer):
-    """Records what is reported to it."""
-
-    lines: list[str] = field(default_factory=list)
-
-    def say(self, line: str) -> None:
-        self.lines.append(line)
-
-    @property
-    def warnings(self) -> list[str]:
-        return [line for line in self.lines if line.startswith("warning")]
 
 
 class Faulty(Line):
@@ -91,13 +77,13 @@ def test_the_last_good_state_is_named_and_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["loss", "gradient"])
 def test_a_skipped_update_is_as_if_its_batch_were_not_there(kind: str) -> None:
-    observer = Listener()
+    observer = Said()
     skipped = run(Faulty(1, kind=kind), observer, epochs=2, non_finite="skip", averaging="ema")
     without = run(Faulty(without=(1,)), epochs=2, averaging="ema")
     assert torch.equal(skipped.state["weight"], without.state["weight"])
     assert (skipped.skipped, without.skipped) == (2, 0)
     assert skipped.history.rows[0]["train_loss"] == without.history.rows[0]["train_loss"]
-    assert [line.rpartition("step ")[2] for line in observer.warnings] == ["2: skipped", "6: skipped"]
+    assert [line.rpartition("step ")[2] for line in observer.lines if "warning" in line] == ["2: skipped", "6: skipped"]
 
 
 def test_an_epoch_without_any_finite_update_stops() -> None:
@@ -107,10 +93,11 @@ def test_an_epoch_without_any_finite_update_stops() -> None:
 
 def test_a_batch_that_does_not_fit_is_split_and_updates_the_same() -> None:
     # With a small epsilon, Adam's step does not depend on the gradient's scale.
-    line, observer = Full(2), Listener()
+    line, observer = Full(2), Said()
     state = run(line, observer, epochs=4, epsilon=1.0).state
     torch.testing.assert_close(state, run(Full(8), epochs=4, epsilon=1.0).state)
-    assert [line.partition(" from now on")[0][-12:] for line in observer.warnings] == ["split into 2", "split into 4"]
+    warnings = [line.partition(" from now on")[0] for line in observer.lines if "warning" in line]
+    assert [line[-12:] for line in warnings] == ["split into 2", "split into 4"]
     assert [len(rows) for rows in line.seen] == [2] * 16
 
 

@@ -7,8 +7,9 @@ import json
 import sys
 from typing import Any
 
+from tests.stages import Said
 from tests.training.line import CPU, Line, params
-from tests.training.test_trouble import Faulty, Full, Listener
+from tests.training.test_trouble import Faulty, Full
 from transformer.core.errors import UserError
 from transformer.training.distributed import join, process_group, rank
 from transformer.training.loop import fit
@@ -23,7 +24,7 @@ def learner(kind: str, *, alone: bool) -> Line:
 def main() -> None:
     kind = sys.argv[1]
     changes = {"nonfinite": {"non_finite": "skip"}, "memory": {"out_of_memory": "halve"}, "failing": {}}[kind]
-    settings, listener = params(shards=2, epochs=2, **changes), Listener()
+    settings, listener = params(shards=2, epochs=2, **changes), Said()
     found: dict[str, Any] = {}
     if rank():
         join()
@@ -32,7 +33,7 @@ def main() -> None:
             fitted = fit(learner(kind, alone=False), settings, CPU, log_every=1, observer=listener, group=group)
         if rank():
             return
-        alone = fit(learner(kind, alone=True), settings, CPU, log_every=1, observer=Listener())
+        alone = fit(learner(kind, alone=True), settings, CPU, log_every=1, observer=Said())
         for name, result in (("together", fitted), ("alone", alone)):
             weight = float(result.state["weight"].item()).hex()
             found[name] = [weight, result.skipped, result.pieces, result.history.rows]
