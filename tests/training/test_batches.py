@@ -34,12 +34,6 @@ def test_no_piece_of_a_batch_takes_more_with_its_padding(lengths: list[int]) -> 
         assert all(len(piece) * sizes[piece].max() <= 60 for piece in pieces)
 
 
-def test_token_batches_are_filled() -> None:
-    lengths = np.random.default_rng(0).integers(1, 30, size=3000)
-    batches = random_batches(lengths, params(batch_size=500, batch_unit="tokens"), 1)
-    assert all(lengths[batch].sum() > 500 - 30 for batch in batches[:-1])
-
-
 def test_epochs_and_seeds_differ() -> None:
     lengths = np.ones(100, dtype=np.int64)
     orders = [np.concatenate(random_batches(lengths, params(seed=s), e)).tolist() for s, e in ((1, 1), (1, 2), (2, 1))]

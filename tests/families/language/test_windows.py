@@ -10,7 +10,6 @@ import torch
 from tokenizers import Tokenizer, models
 
 from tests.builders import language
-from transformer.core.errors import UserError
 from transformer.data.store import ColumnWriter, Sequences
 from transformer.data.subwords import train_bpe
 from transformer.data.text import HAN, KANA, SOUTH_EAST
@@ -44,12 +43,6 @@ def test_every_token_is_in_one_window_of_its_own_text(causal: bool, context: int
     assert predicted == [(each, place) for each, end in enumerate(ends.tolist()) for place in range(1, end)]
     sizes = [stop[text == each] - start[text == each] for each in np.unique(text)]
     assert all(np.ptp(each) <= 1 for each in sizes)
-
-
-def test_a_vocabulary_without_words_is_one_line() -> None:
-    empty = Vocabulary(Tokenizer(models.WordPiece({name: i for i, name in enumerate(PIECES[:5])}, unk_token="[UNK]")))
-    with pytest.raises(UserError, match=r"^the vocabulary has special tokens alone: lower vocab\.min_frequency"):
-        masking(empty)
 
 
 def test_of_100_hidden_tokens_80_are_masked_and_10_swapped(vocabulary: Vocabulary) -> None:
