@@ -1,4 +1,4 @@
-"""The bundle in other processes, and the check of some of its predictions."""
+"""A served model looks at the time, and an exported one is checked and has a card."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -57,3 +57,8 @@ def test_a_part_of_the_answers_is_asked_in_the_batches_of_all_before_it_is_calle
     with pytest.raises(UserError, match="'an answer' for 'text 1'"):
         check(5, "text 1")
     assert check(5, "text 7") == 5
+
+
+def test_a_name_with_a_bar_stays_in_its_cell_of_the_model_card() -> None:
+    card = exporting.model_card("Model", "Use.", provenance={"labels": {"a|b": 3}}, params={}, figures={"note": "x\ny"})
+    assert "| labels.a\\|b | 3 |" in card and "| note | x y |" in card
