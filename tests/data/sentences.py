@@ -24,15 +24,6 @@ def sample_rows(task: str, rows: int, split: str = "train") -> list[dict[str, st
         return [json.loads(line) for line in islice(stream, rows)]
 
 
-def multi30k(root: Path, split: str, rows: int) -> list[str]:
-    """The first German and the first English sentences of a split."""
-    sentences = []
-    for language in ("de", "en"):
-        with gzip.open(root / "multi30k" / f"{split}.{language}.gz", "rt", encoding="utf-8") as stream:
-            sentences += [one_line(line) for line in islice(stream, rows)]
-    return sentences
-
-
 def imdb(root: Path, split: str, rows: int) -> list[str]:
     """Reviews spread over a split."""
     texts = pq.read_table(root / "imdb" / "plain_text" / f"{split}-00000-of-00001.parquet", columns=["text"])["text"]

@@ -2,7 +2,6 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
 from unicodedata import normalize
 
 import pyarrow.parquet
@@ -10,9 +9,7 @@ import pytest
 from dvc.repo import Repo
 
 from tests.data.cases import (
-    download,
     json_lines,
-    judge,
     pairs,
     parallel,
     provenance,
@@ -27,9 +24,9 @@ from tests.stages import Said
 from transformer.commands.check import check_params
 from transformer.core.errors import UserError
 from transformer.core.task import open_task
-from transformer.core.unchanged import InputSnapshot, refuse_around_project
+from transformer.core.unchanged import InputSnapshot
 from transformer.data.files import read_folder
-from transformer.data.layouts import Columns, text_extensions
+from transformer.data.layouts import Columns
 
 SPLITS = ("train", "validation", "test")
 NOISY = [*pairs(20), {"de": "leer", "en": " "}, {"de": "allein"}, *pairs(20, "Wort"), {"de": "", "en": "x"}]
@@ -96,18 +93,10 @@ def test_nested_rows_of_the_hub(kind: str, tmp_path: Path) -> None:
     assert stored(translate(tmp_path, path=path), "train") == pairs(9)
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([*pairs(9), {"de": "allein", "scores": {"en": "0.5"}}], r"train\.jsonl, line 10: `en` is missing"),
-        ([{"a": row, "b": row} for row in pairs(9)], "`de` is missing"),
-    ],
-)
-def test_a_name_within_another_column_is_not_taken_for_one_that_a_row_lacks(
-    rows: list[dict[str, Any]], message: str, tmp_path: Path
-) -> None:
-    with pytest.raises(UserError, match=message):
-        translate(tmp_path, path=parallel(tmp_path / "in", train=rows))
+def test_a_name_within_another_column_is_not_taken_for_one_that_a_row_lacks(tmp_path: Path) -> None:
+    path = parallel(tmp_path / "in", train=[*pairs(9), {"de": "allein", "scores": {"en": "0.5"}}])
+    with pytest.raises(UserError, match=r"train\.jsonl, line 10: `en` is missing"):
+        translate(tmp_path, path=path)
 
 
 def test_what_is_held_out_left_out_and_ignored_is_said_once(tmp_path: Path) -> None:
@@ -124,21 +113,6 @@ def test_what_is_held_out_left_out_and_ignored_is_said_once(tmp_path: Path) -> N
     ):
         assert said.lines.count(line) == 1
     assert "held_out" not in provenance(translate(tmp_path / "b", path=parallel(tmp_path / "whole")))
-
-
-def test_blocks_are_those_of_the_source_whatever_was_left_out(tmp_path: Path) -> None:
-    """Runs of ten texts about one thing, of both labels: the first row is bad, and a test split is held out first."""
-    rows = [
-        {"label": (number + number // 10) % 2, "text": f"Film {number // 10} {('good', 'bad')[number % 2]} {number}"}
-        for number in range(2000)
-    ]
-    lines = b"no json\n" + json_lines(rows).partition(b"\n")[2]
-    path = str(write(tmp_path / "in", {"train.jsonl": lines}))
-    output = judge(tmp_path, path=path, bad_rows="skip", validation_block=10)
-    films = {split: {row["text"].split()[1] for row in stored(output, split)} for split in SPLITS}
-    shared = [films["train"] & films[split] for split in SPLITS[1:]]
-    assert all(len(each) <= 3 for each in shared), "only where the bounds of two labels differ"
-    assert all(len(films[split]) > 20 for split in films)
 
 
 def test_sentences_that_differ_in_case_punctuation_and_encoding_stay_together(tmp_path: Path) -> None:
@@ -163,59 +137,34 @@ def test_training_rows_like_a_held_out_one_are_left_out(tmp_path: Path) -> None:
     assert not train & set.union(*held_out)
     left_out = provenance(output)["left_out"]["train"]["nearly equals a row held out"]
     assert left_out == len(rows) - sum(len(stored(output, split)) for split in SPLITS) > 5
-    kept = translate(tmp_path, path=path, near_duplicates="keep")
-    assert "left_out" not in provenance(kept)
-    assert sum(len(stored(kept, split)) for split in SPLITS) == len(rows)
-
-
-def test_where_all_rows_are_alike_the_message_says_what_to_do(tmp_path: Path) -> None:
-    rows = [{"de": f"Der Hund schläft heute im großen Garten {number}", "en": "x"} for number in range(50)]
+    alike = [{"de": f"Der Hund schläft heute im großen Garten {number}", "en": "x"} for number in range(50)]
     with pytest.raises(UserError, match="train: every row nearly equals a row held out: set `near_duplicates` to keep"):
-        translate(tmp_path, path=splits(tmp_path / "in", train=rows), near_duplicates="leave_out")
+        translate(tmp_path, path=splits(tmp_path / "in", train=alike), near_duplicates="leave_out")
 
 
-@pytest.mark.parametrize(
-    ("text", "mark"),
-    [
-        ("it &apos;s", "&apos;"),
-        ("a five @-@ fold", "@-@"),
-        ("un@@ told", "@@"),
-        ("a &amp; b", None),
-        ("me@@home @", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "mark"), [("it &apos;s", "&apos;"), ("un@@ told", "@@"), ("a &amp; b", None)])
 def test_pairs_that_were_tokenized_or_escaped_before_are_told(text: str, mark: str | None, tmp_path: Path) -> None:
     """One row alone proves nothing."""
     rows, said = pairs(200), Said()
     for row in rows if mark else rows[:2]:
         row["en"] += f" {text}"
-    download("translation", tmp_path, said, path=splits(tmp_path / "in", train=rows))
+    translate(tmp_path, said, path=splits(tmp_path / "in", train=rows))
     found = [line for line in said.lines if "tokenized" in line]
     assert len(found) == bool(mark)
     assert not mark or f"rows were tokenized or escaped before ({mark}): answers will look like that" in found[0]
 
 
-@pytest.mark.parametrize("linked", [True, False])
-def test_a_subfolder_whose_files_dvc_does_not_see_is_one_line(linked: bool, tmp_path: Path) -> None:
+def test_a_subfolder_whose_files_dvc_does_not_see_is_one_line(tmp_path: Path) -> None:
     """It would be hashed as empty, and a change of the corpus be up to date."""
-    other, place = Path(parallel(tmp_path / "other")), tmp_path / "in" / "data"
-    place.parent.mkdir()
-    if linked:
-        place.symlink_to(other)
-    else:
-        other.rename(place)
-        (place / ".dvc").mkdir()
-    fault = rf"^{place} is a .*, whose files DVC does not follow: name it as `path` itself"
-    with pytest.raises(UserError, match=fault):
+    other = Path(parallel(tmp_path / "other"))
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "data").symlink_to(other)
+    with pytest.raises(UserError, match=r"in/data is a .*, whose files DVC does not follow: name it as `path` itself"):
         translate(tmp_path, path=str(tmp_path / "in"))
-    (tmp_path / "link").symlink_to(other if linked else place)
-    translate(tmp_path, path=str(tmp_path / "link"))
+    translate(tmp_path, path=str(tmp_path / "in" / "data"))
 
 
-LEFT = [
-    *(".~lock.train.csv#", "~$train.xlsx", "~$Books.de-en.de", ".DS_Store", "._train.jsonl", "Thumbs.db", ".directory"),
-    *("desktop.ini", ".train.jsonl.swp", "train.jsonl~", "data/._test.jsonl"),
-]
+LEFT = [".~lock.train.csv#", "~$Books.de-en.de", ".DS_Store", "._train.jsonl", "Thumbs.db", "train.jsonl~"]
 
 
 def test_files_that_programs_leave_are_not_read_and_change_no_input(
@@ -231,7 +180,6 @@ def test_files_that_programs_leave_are_not_read_and_change_no_input(
     write(corpus, dict.fromkeys(LEFT, b"x"))
     found = read_folder(corpus, columns=Columns({name: name for name in ("de", "en")}))
     assert found.origin["files"] == {"train": ["train.jsonl"], "test": ["data/test.jsonl"]} and not found.ignored
-    assert text_extensions(write(Path("other"), dict.fromkeys(LEFT, b"x"))) == []
     assert not started._changed_inputs()
     write(corpus, {"val.jsonl": b"x"})
     assert [Path(name).name for name in started._changed_inputs()] == ["val.jsonl"]
@@ -240,14 +188,12 @@ def test_files_that_programs_leave_are_not_read_and_change_no_input(
         assert not repo.dvcignore.is_ignored_file(str(corpus / "train.jsonl"))
 
 
-@pytest.mark.parametrize("given", [".", "..", "/", "data/.."])
-def test_a_folder_around_the_project_is_refused(given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_around_the_project_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "project/data").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "project")
     for path in (ROOT / "data/local").iterdir():
         Path("data/local", path.name).mkdir(parents=True)
     text = (ROOT / "params.yaml").read_text(encoding="utf-8")
-    Path("params.yaml").write_text(text.replace("path: data/local/sentiment", f"path: {given}"), encoding="utf-8")
+    Path("params.yaml").write_text(text.replace("path: data/local/sentiment", "path: data/.."), encoding="utf-8")
     with pytest.raises(UserError, match=r"`sentiment.download.path`: \S+ contains this project: name a folder with n"):
         check_params(Path("params.yaml"))
-    refuse_around_project(Path("data"))

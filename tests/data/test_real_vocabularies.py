@@ -1,16 +1,15 @@
-"""Vocabularies, compared with their reference libraries on sentences of the real corpora."""
+"""Vocabularies, compared with their reference libraries on sentences of corpora."""
 
 import json
 import math
 from pathlib import Path
 from typing import Any
 
-import pytest
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from tests.data.sentences import imdb, multi30k
+from tests.data.sentences import imdb, sample_sentences
 from transformer.data.subwords import train_bpe, train_unigram
 from transformer.data.tokenization import PreTokenizer, PreTokenizerParams
 from transformer.data.vocabulary import Vocabulary
@@ -19,31 +18,27 @@ from transformer.data.vocabulary_training import given_wordpiece
 PROTO: Any = sentencepiece_model_pb2
 
 
-@pytest.fixture(scope="module")
-def texts(real_corpora: Path) -> tuple[list[str], list[str]]:
-    """Texts to train on, and others to encode."""
-    return multi30k(real_corpora, "train", 4000), multi30k(real_corpora, "val", 1000)
+TRAIN, OTHER = sample_sentences(2000), [*sample_sentences(2500)[4000:]]
 
 
 def inner(vocabulary: Vocabulary, sentences: list[str]) -> list[list[int]]:
     return [ids[1:-1].tolist() for ids in vocabulary.encode(sentences)]
 
 
-def test_bpe_is_the_tokenizers_librarys(texts: tuple[list[str], list[str]]) -> None:
+def test_bpe_is_the_tokenizers_librarys() -> None:
     """The library, trained on sentences instead of our word counts, learns and applies the same merges."""
-    train, other = texts
-    ours = train_bpe(train, min_frequency=1, max_size=3000, byte_fallback=False)
+    ours = train_bpe(TRAIN, min_frequency=1, max_size=2000, byte_fallback=False)
     library = Tokenizer(models.BPE(unk_token="<unk>"))
     library.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     boundaries = Regex(
         r"(?=▁)|(?<=[\p{L}\p{M}])(?![\p{L}\p{M}])|(?<=\p{N})(?!\p{N})|(?<=[^\p{L}\p{M}\p{N}▁])(?=[\p{L}\p{M}\p{N}])"
     )
     library.pre_tokenizer = pre_tokenizers.Split(boundaries, "isolated")
-    trainer = trainers.BpeTrainer(vocab_size=3000 - 3, special_tokens=["<unk>"], show_progress=False)
-    library.train_from_iterator(train, trainer)
+    trainer = trainers.BpeTrainer(vocab_size=2000 - 3, special_tokens=["<unk>"], show_progress=False)
+    library.train_from_iterator(TRAIN, trainer)
     merges = [json.loads(tokenizer.to_str())["model"]["merges"] for tokenizer in (ours.tokenizer, library)]
     assert merges[0] == merges[1]
-    for sentence, ids in zip(other, inner(ours, other), strict=True):
+    for sentence, ids in zip(OTHER, inner(ours, OTHER), strict=True):
         expected = library.encode(sentence, add_special_tokens=False).tokens
         assert [ours.tokenizer.id_to_token(i) for i in ids] == expected
 
@@ -66,11 +61,10 @@ def by_sentencepiece(vocabulary: Vocabulary) -> sentencepiece.SentencePieceProce
     return sentencepiece.SentencePieceProcessor(model_proto=model.SerializeToString())
 
 
-def test_unigram_is_sentencepieces(texts: tuple[list[str], list[str]]) -> None:
-    train, other = texts
-    vocabulary = train_unigram(train, min_frequency=2, max_size=3000, byte_fallback=True)
+def test_unigram_is_sentencepieces() -> None:
+    vocabulary = train_unigram(TRAIN, min_frequency=2, max_size=2000, byte_fallback=True)
     reference = by_sentencepiece(vocabulary)
-    sentences = [*other, "two  spaces", " 你好 ", "naïve – “quoted”"]
+    sentences = [*OTHER, "two  spaces", " 你好 ", "naïve – “quoted”"]
     scores = [score for _, score in json.loads(vocabulary.tokenizer.to_str())["model"]["vocab"]]
     ties = 0
     for ids, expected in zip(inner(vocabulary, sentences), reference.encode(sentences), strict=True):

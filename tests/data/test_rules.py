@@ -3,7 +3,6 @@
 import json
 import os
 import pickle
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +15,7 @@ import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.data.sentences import sample_rows, sample_sentences
+from tests.data.sentences import sample_sentences
 from transformer.core.errors import UserError
 from transformer.core.files import json_bytes
 from transformer.data.spacy_rules import RuleTokenizer, rules_of
@@ -24,21 +23,14 @@ from transformer.data.tokenization import PreTokenizer, PreTokenizerParams, read
 
 Tokenize = Callable[[str], list[str]]
 
-OTHERS = ("es", "ru", "hi", "ar", "el", "hu", "tr", "fi", "fa")
-
 HARD = (
-    "",
     " ",
-    "   ",
     " vorn und hinten ",
-    "zwei  drei   vier    Leerzeichen",
     "a \t b\n\nc \n d\r\n",
     "schmal\u00a0und\u2009dünn \u00a0 \u3000",
     "z.B. ca. 3 km/h, d.h. 5,5kg. S. 12ff. Nr.7 u.s.w...",
-    "z. B. (z.B.) „z.B.“ Dr.-Ing. Prof.Dr. Müller-Lüdenscheidt",
     "I'm sure you don't; they'll've gone, couldn't've. 'Twas y'all's.",
     "I’m sure you don’t … it’s 'em",
-    "Geht's? Wie geht's dir's ’n 'n Hans' Hund l'été",
     "(e.g.:-)) :-( :) ;-) 8-) <3 xD :'-( (: o.O ^_^ (╯°□°)╯︵┻━┻ ¯\\(ツ)/¯",
     ":-):-( :)) ((: (;:) 8):) =)= (-:8 )-8- 8-)8-0",
     "http://example.com/a?b=c#d, www.example.de. (https://x.org/(y)) ftp://a.b:8080/",
@@ -52,8 +44,6 @@ HARD = (
     "a\u0301 \u0301 x\u0301\u0301 \u200b\u200d \ufeff",
     'C++ C# .NET a. b. (a.) A. U.S.A. U.S. USA. \\n \\t \\") <space>',
     "Hund.Katze Hund,Katze Hund:Katze Hund/Katze a=b a>b a_b a*b [x]{y}",
-    "a" * 600,
-    "." * 600,
     f"({'ab-' * 200})",
     "¿Qué? EE. UU. ¡No! c'est-à-dire aujourd'hui qu'il Αγ. Γρ. в т.ч. вед. науч. сотр. 1 Kor. ق. م",
     "हिन्दी। السلام؟ 日本語、中文。 한국어",
@@ -83,15 +73,11 @@ def differing(language: str, texts: list[str]) -> list[tuple[str, list[str], lis
     return [(text, own, expected) for text, own, expected in found if own != expected]
 
 
-@pytest.mark.parametrize("language", ["de", "en", *OTHERS])
-def test_hard_sentences_are_split_as_spacy_does(language: str) -> None:
-    assert differing(language, [*HARD, " ".join(HARD)]) == []
-
-
-def test_sample_sentences_are_split_as_spacy_does() -> None:
-    texts = [*sample_sentences(), *(row["text"] for row in sample_rows("sentiment", 300))]
-    for language in ("de", "en"):
-        assert differing(language, texts) == []
+@pytest.mark.parametrize("language", ["de", "en", "es", "ru", "hi", "ar", "el", "hu", "tr", "fi", "fa"])
+def test_hard_sentences_and_all_exceptions_are_split_as_spacy_does(language: str) -> None:
+    exceptions = list(rules(language)["exceptions"])
+    joined = [f"({a}{b}) {b} {a}. {' '.join(a)}" for a, b in zip(exceptions, exceptions[::-1], strict=True)]
+    assert differing(language, [*HARD, " ".join(HARD), *joined, *sample_sentences()]) == []
 
 
 @cache
@@ -106,23 +92,11 @@ def dangerous(language: str) -> st.SearchStrategy[list[str]]:
     return st.lists(text, min_size=1, max_size=10)
 
 
-@pytest.mark.parametrize("language", ["de", "en", "el", "hi"])
+@pytest.mark.parametrize("language", ["de", "en", "hi"])
 @settings(deadline=None)
 @given(data=st.data())
 def test_dangerous_texts_are_split_as_spacy_does(language: str, data: st.DataObject) -> None:
     assert differing(language, data.draw(dangerous(language))) == []
-
-
-@pytest.mark.parametrize("language", ["de", "en"])
-def test_joined_exceptions_are_split_as_spacy_does(language: str) -> None:
-    """An exception beside another one, and after and before other tokens, in the text or only by its looks."""
-    exceptions = list(rules(language)["exceptions"])
-    texts = [
-        f"({a}{b}{c}) {b} {a}. {' '.join(c)}"
-        for a, b, c in zip(exceptions, exceptions[7:] + exceptions[:7], exceptions[::-1], strict=True)
-    ]
-    assert len(texts) > 400
-    assert differing(language, texts) == []
 
 
 def test_rules_are_the_same_in_every_process(tmp_path: Path) -> None:
@@ -133,7 +107,7 @@ def test_rules_are_the_same_in_every_process(tmp_path: Path) -> None:
     assert (tmp_path / "en.json").read_bytes() == json_bytes(rules("en"))
 
 
-@pytest.mark.parametrize("language", ["ja", "zh", "ko", "sw", "qqq"])
+@pytest.mark.parametrize("language", ["ja", "zh", "qqq"])
 def test_languages_without_such_rules(language: str) -> None:
     assert rules_of(language) is None
 
@@ -144,20 +118,10 @@ NOTHING: dict[str, Any] = dict.fromkeys(("prefix", "suffix", "infix", "token_mat
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        (None, "TypeError"),
         ([], "TypeError"),
-        ({}, "KeyError"),
-        ({"patterns": None}, "TypeError"),
         ({"patterns": {"prefix": None}}, "KeyError: 'suffix'"),
-        ({"patterns": NOTHING | {"infix": "-"}}, "TypeError"),
-        ({"patterns": NOTHING | {"infix": {"pattern": "-"}}}, "KeyError: 'flags'"),
-        *(
-            ({"patterns": NOTHING | {"infix": {"pattern": pattern, "flags": flags}}}, "is not a pattern of spaCy 3.8")
-            for pattern, flags in (("(", 32), ("a", "i"), (1, 32))
-        ),
-        ({"exceptions": [["a", ["a"]]]}, "AttributeError"),
+        ({"patterns": NOTHING | {"infix": {"pattern": "(a+)+$", "flags": 32}}}, "is not a pattern of spaCy 3.8"),
         *(({"exceptions": {"ab": parts}}, "the tokens of 'ab' are not") for parts in ("ab", ["a", "c"], ["ab", ""])),
-        ({"exceptions": {"": []}}, "the tokens of '' are not its parts"),
         ({"exceptions": {"1": [1]}}, "TypeError"),
     ],
 )
@@ -165,14 +129,6 @@ def test_malformed_rules_are_refused_in_one_line(changes: Any, fault: str) -> No
     given = {"patterns": NOTHING, "exceptions": {}} | changes if changes else changes
     with pytest.raises(UserError, match=rf"^the rules .* are malformed \(.*{fault}.*\): export the model again$"):
         RuleTokenizer(given)
-
-
-@pytest.mark.parametrize("change", [{"flags": re.UNICODE | re.DEBUG}, {"pattern": "(a+)+$"}])
-def test_a_pattern_or_flag_that_is_not_spacys_is_refused(change: dict[str, Any]) -> None:
-    own = rules("de")
-    patterns = own["patterns"] | {"suffix": own["patterns"]["suffix"] | change}
-    with pytest.raises(UserError, match=r"is not a pattern of spaCy 3\.8"):
-        RuleTokenizer(own | {"patterns": patterns})
 
 
 def params(**changes: Any) -> PreTokenizerParams:
@@ -197,9 +153,8 @@ def test_rules_are_written_for_the_languages_that_have_some(tmp_path: Path) -> N
     assert read_rules(tmp_path) == {"de": rules("de"), "en": rules("en")}
 
 
-@pytest.mark.parametrize("content", ["[]", "{"])
-def test_a_damaged_file_of_rules_is_reported(content: str, tmp_path: Path) -> None:
-    (tmp_path / "rules.json").write_text(content)
+def test_a_damaged_file_of_rules_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "rules.json").write_text("{")
     with pytest.raises(UserError, match=rf"^{tmp_path}/rules.json .*again"):
         read_rules(tmp_path)
 
