@@ -25,11 +25,6 @@ def params(**changes: Any) -> VocabParams:
     return VocabParams(**(fresh_profile("default")["translation"]["vocab"] | {"min_frequency": 1} | changes))
 
 
-def test_a_vocabularys_revision_cannot_move() -> None:
-    with pytest.raises(ValueError, match="revision"):
-        params(source="hub", kind="wordpiece", revision="main")
-
-
 @pytest.fixture
 def tokens(tmp_path: Path) -> Path:
     folder = tmp_path / "tokens"
@@ -58,12 +53,6 @@ def test_store_labels_and_figures(tokens: Path) -> None:
     assert figures["validation"]["unknown_rate"] == figures["validation"]["coverage"] == 0.5
     assert figures["train"]["coverage"] == 1.0
     assert (figures["train"]["tokens"], figures["train"]["length_p50"], figures["train"]["length_p100"]) == (4, 5, 5)
-
-
-def test_building_twice_gives_the_same_bytes(tokens: Path, tmp_path: Path) -> None:
-    files = ("vocab/text/tokenizer.json", "encoded/train/text.ids.npy", "encoded/train/label.npy", "vocabulary.json")
-    first = [(run(tokens, params()) / name).read_bytes() for name in files]
-    assert [(run(tokens, params()) / name).read_bytes() for name in files] == first
 
 
 def test_a_given_vocabulary_is_found_in_its_folder_or_named(tokens: Path, tmp_path: Path) -> None:
@@ -119,8 +108,8 @@ def test_bytes_count_as_unknown(pairs: Path) -> None:
     assert figures["unknown_rate"] == round(2 / (len(row) - 2), 6)  # the two bytes of the ü
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 101, 1000])
-def test_quantiles_of_counted_lengths_are_numpys(count: int) -> None:
-    lengths = np.random.default_rng(count).integers(1, 60, count)
-    expected = np.quantile(lengths, (0.5, 0.95, 0.99, 1.0), method="higher").tolist()
-    assert list(_quantiles(Counter(lengths.tolist())).values()) == expected
+def test_quantiles_of_counted_lengths_are_numpys() -> None:
+    for count in (1, 2, 3, 101, 1000):
+        lengths = np.random.default_rng(count).integers(1, 60, count)
+        expected = np.quantile(lengths, (0.5, 0.95, 0.99, 1.0), method="higher").tolist()
+        assert list(_quantiles(Counter(lengths.tolist())).values()) == expected

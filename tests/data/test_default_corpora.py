@@ -62,12 +62,6 @@ def test_no_row_of_an_evaluation_split_is_in_train(task: str, column: str) -> No
     assert not train & test and not train & validation and not test & validation
 
 
-@pytest.mark.parametrize("split", ["train", "validation", "test"])
-def test_labels_are_balanced_however_many_rows_are_taken(split: str) -> None:
-    labels = [row["label"] for row in sample_rows("sentiment", _counts("sentiment")[split], split)]
-    assert all({*pair} == {"negative", "positive"} for pair in zip(labels[::2], labels[1::2], strict=True))
-
-
 @pytest.mark.parametrize(("task", "column"), [("translation", "de"), ("translation", "en"), ("sentiment", "text")])
 def test_the_fresh_sentences_have_the_words_of_training_and_are_not_in_it(task: str, column: str) -> None:
     train = texts(task, "train", column)

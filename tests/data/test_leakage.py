@@ -42,7 +42,7 @@ def expected(corpus: tuple[list[str], list[str]]) -> list[list[float]]:
     return [by_brute_force(text, others) for text in texts]
 
 
-@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8, 1.0])
+@pytest.mark.parametrize("threshold", [0.3, 0.8])
 def test_the_most_similar_text_is_found(
     corpus: tuple[list[str], list[str]],
     expected: list[list[float]],
@@ -77,14 +77,6 @@ def test_exact_duplicates_have_the_same_words_in_the_same_order() -> None:
     assert found.figures() == {"duplicates": 3, "near_duplicates": 1}
 
 
-def test_in_twelve_words_one_may_differ_and_no_two_that_are_apart() -> None:
-    numbers = WordNumbers()
-    texts = TrigramSets.of(["a b c d e other g h i j k l", "a b c other e f g h another j k l"], numbers)
-    found = find_duplicates(texts, TrigramSets.of(["a b c d e f g h i j k l"], numbers))
-    assert found.any.tolist() == [True, False]
-    assert found.similarity[0] == pytest.approx(7 / 13)
-
-
 def test_emoji_and_punctuation_stand_for_words_where_there_are_none() -> None:
     numbers = WordNumbers()
     seen = TrigramSets.of(["😡", ":)", "👍"], numbers)
@@ -117,15 +109,14 @@ def test_a_split_is_compared_with_training_and_with_what_was_seen_since() -> Non
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("वह बच्चा सो रहा है।", ["वह", "बच्चा", "सो", "रहा", "है"]),
-        ("वह बच्ची सो रही है।", ["वह", "बच्ची", "सो", "रही", "है"]),
+        ("वह बच्ची सो रही है।", ["वह", "बच्ची", "सो", "रही", "है"]),  # else a boy and a girl who sleep would be the same
         ("X\u030cyz, a\u0301 á!", ["x\u030cyz", "á", "á"]),  # an accent is the same however it is encoded
         ("İstanbul'da", ["i\u0307stanbul", "da"]),
-        ("كَتَبَ", ["كَتَبَ"]),
+        ("我用 Python 3写代码。", ["我", "用", "python", "3", "写", "代", "码"]),
+        ("Straße, l'été, 한 남자가 кот_1", ["straße", "l", "été", "한", "남자가", "кот_1"]),
     ],
 )
-def test_vowel_signs_and_accents_of_their_own_stay_in_their_word(text: str, expected: list[str]) -> None:
-    """Without them a boy and a girl who sleep would be the same sentence in Hindi."""
+def test_words_of_several_scripts_are_taken_apart(text: str, expected: list[str]) -> None:
     assert words(text) == expected
 
 
@@ -133,22 +124,14 @@ def test_vowel_signs_and_accents_of_their_own_stay_in_their_word(text: str, expe
     ("text", "near", "other"),
     [
         ("一个男人睡在公园里的长椅上。", "一个女人睡在公园里的长椅上。", "两只狗在雪地里奔跑。"),
-        ("男の人が公園のベンチで寝ている。", "女の人が公園のベンチで寝ている。", "二匹の犬が雪の中を走る。"),
         ("ผู้ชายคนหนึ่งนอนอยู่บนม้านั่งในสวน", "ผู้ชายคนหนึ่งนั่งอยู่บนม้านั่งในสวน", "สุนัขสองตัววิ่งในหิมะ"),
-        ("บนม้านั่ง 3 ตัว", "บนม้านั่ง 3 ตัว!", "บนม้านั่ง สามตัว หรือ four"),
     ],
 )
 def test_where_words_are_not_separated_characters_stand_for_them(text: str, near: str, other: str) -> None:
     numbers = WordNumbers()
     found = find_duplicates(TrigramSets.of([near, other], numbers), TrigramSets.of([text], numbers))
     assert found.any.tolist() == [True, False]
-    assert not separates_words(text)
-
-
-def test_words_of_several_scripts_are_taken_apart() -> None:
-    assert words("我用 Python 3写代码。") == ["我", "用", "python", "3", "写", "代", "码"]
-    assert words("Straße, l'été, 한 남자가 кот_1") == ["straße", "l", "été", "한", "남자가", "кот_1"]
-    assert separates_words("Straße, l'été, 한 남자가 кот_1")
+    assert not separates_words(text) and separates_words("Straße, l'été, 한 남자가 кот_1")
 
 
 def test_words_are_counted_in_every_script() -> None:

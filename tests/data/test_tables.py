@@ -6,15 +6,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.data.cases import json_lines, judge, provenance, reviews, splits, stored, translate, write
+from tests.data.cases import json_lines, judge, provenance, reviews, stored, translate, write
 from tests.stages import Said
 from transformer.core.errors import UserError
-from transformer.data.corpus import LONGEST_FIELD, Fault
+from transformer.data.corpus import Fault
 from transformer.data.files import Quotes, _records
 
+SPLITS = ("train", "val", "test")
 QUOTED = [
     {"de": 'Er sagte "ja".', "en": '"Yes", he said.'},
     {"de": '"', "en": '""'},
@@ -33,30 +32,16 @@ def read(text: str, quotes: Quotes = "csv", separator: str = ",") -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("kind", ["tsv", "csv"])
-@pytest.mark.parametrize("style", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
-@pytest.mark.parametrize("lineterminator", ["\n", "\r\n"])
-def test_a_table_that_pandas_wrote_is_read(kind: str, style: Any, lineterminator: str, tmp_path: Path) -> None:
-    for split in ("train", "val", "test"):
-        pd.DataFrame(QUOTED).to_csv(
-            tmp_path / f"{split}.{kind}",
-            sep="\t" if kind == "tsv" else ",",
-            index=False,
-            quoting=style,
-            lineterminator=lineterminator,
-        )
+@pytest.mark.parametrize(
+    ("kind", "separator", "quoting", "end"),
+    [("tsv", "\t", csv.QUOTE_MINIMAL, "\n"), ("csv", ",", csv.QUOTE_ALL, "\r\n")],
+)
+def test_a_table_that_pandas_wrote_is_read(kind: str, separator: str, quoting: Any, end: str, tmp_path: Path) -> None:
+    for split in SPLITS:
+        path = tmp_path / f"{split}.{kind}"
+        pd.DataFrame(QUOTED).to_csv(path, sep=separator, index=False, quoting=quoting, lineterminator=end)
     found = stored(translate(tmp_path / "out", path=str(tmp_path)), "train")
     assert found == [{name: text.replace("\t", " ") for name, text in row.items()} for row in QUOTED]
-
-
-@given(st.lists(st.lists(st.text(st.sampled_from('a" ,\r\0\u2028\x85')), min_size=2, max_size=2)))
-def test_what_python_writes_on_a_line_is_read(rows: list[list[str]]) -> None:
-    class Lines(list[str]):
-        write = list.append
-
-    written: Any = Lines()
-    csv.writer(written, quoting=csv.QUOTE_ALL, lineterminator="").writerows([["a", "b"], *rows])
-    assert read("\n".join(written)) == [[field.replace("\r", " ") for field in row] for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -64,13 +49,10 @@ def test_what_python_writes_on_a_line_is_read(rows: list[list[str]]) -> None:
     [
         ('pos, "good, I think"\nneg ,bad', [["pos", "good, I think"], ["neg ", "bad"]]),
         ('a,the 5" screen\na,he said "x"', [["a", 'the 5" screen'], ["a", 'he said "x"']]),
-        ("NA,null\nNone,1e3", [["NA", "null"], ["None", "1e3"]]),
         ('a,"a \\"b\\" c"\nd,e', [MALFORMED, ["d", "e"]]),
-        ('a,"b" c\nd,e', [MALFORMED, ["d", "e"]]),
         ('a,"never ends', [MALFORMED]),
         ('1,"a\n\nb, c"\n2,d', [OPEN, OPEN, OPEN, ["2", "d"]]),
         ('1,"open\n0,b\n0,it is 5"\n1,c', [OPEN, OPEN, OPEN, ["1", "c"]]),  # would be one row of two fields
-        ('1,"who is it?\n0,he asked"\n1,c', [OPEN, OPEN, ["1", "c"]]),  # a quotation that goes on in the next row
     ],
 )
 def test_quoted_fields(text: str, found: list[Any]) -> None:
@@ -95,14 +77,8 @@ def test_faults_are_counted_and_named_by_line(tmp_path: Path) -> None:
     assert provenance(output)["rows"]["train"] + provenance(output)["rows"]["validation"] == 26
     with pytest.raises(UserError, match="fix these 6 rows, set `bad_rows` to skip") as caught:
         judge(tmp_path, path=path)
-    for line, reason in (
-        (12, "not CSV"),
-        (22, "part"),
-        (23, "part"),
-        (27, "3 columns"),
-        (32, "not UTF-8"),
-        (33, "a bl"),
-    ):
+    reasons = {12: "not CSV", 22: "part", 23: "part", 27: "3 columns", 32: "not UTF-8", 33: "a bl"}
+    for line, reason in reasons.items():
         assert f"train.csv, line {line}: {reason}" in str(caught.value)
 
 
@@ -120,17 +96,9 @@ def test_text_beyond_the_named_columns_is_no_part_of_a_row(tmp_path: Path) -> No
 def test_csv_of_another_separator(separator: str, tmp_path: Path) -> None:
     """As Excel writes it where the comma is decimal."""
     rows = [("label", "text"), ("1", '"a; b, c"'), ("0", '"d, e"')]
-    content = "\ufeff".encode() + "".join(f"{separator.join(row)}\n" for row in rows).encode()
-    output = judge(
-        tmp_path, path=str(write(tmp_path / "in", dict.fromkeys(("train.csv", "test.csv", "val.csv"), content)))
-    )
+    table = ("\ufeff" + "".join(f"{separator.join(row)}\n" for row in rows)).encode()
+    output = judge(tmp_path, path=str(write(tmp_path / "in", {f"{split}.csv": table for split in SPLITS})))
     assert stored(output, "test") == [{"label": 1, "text": "a; b, c"}, {"label": 0, "text": "d, e"}]
-
-
-def test_a_text_that_is_too_long_is_a_bad_row(tmp_path: Path) -> None:
-    path = splits(tmp_path, train=[*reviews(20), {"label": 1, "text": "a" * (LONGEST_FIELD + 1)}])
-    with pytest.raises(UserError, match=r"line 21: `text` has more than 10,000,000 characters: split the text"):
-        judge(tmp_path, path=path)
 
 
 def test_what_was_skipped_is_said_where_the_rest_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tokenizers import BertWordPieceTokenizer
 
 from transformer.core.errors import UserError
-from transformer.data.vocabulary import WORD_SPECIALS, Vocabulary, clip
+from transformer.data.vocabulary import WORD_SPECIALS, clip
 from transformer.data.vocabulary_training import given_wordpiece, train_wordpiece, word_vocabulary
 
 TEXTS = ["a dog and a cat", "a dog runs", "dogs and cats", "<eos> <eos> a"]
@@ -29,19 +29,10 @@ def test_a_word_vocabulary_has_no_mask_from_the_texts() -> None:
     assert found.tolist() == unknown.tolist()
 
 
-@pytest.mark.parametrize("text", ["<eos> a", "<pad>", "<bos> <eos> <pad>"])
-def test_a_text_that_spells_a_special_token_is_text(text: str) -> None:
+def test_a_text_that_spells_a_special_token_is_text() -> None:
     vocabulary = word_vocabulary(TEXTS, min_frequency=1, max_size=None)
-    (ids,) = vocabulary.encode([text])
+    (ids,) = vocabulary.encode(["<bos> <eos> a <pad>"])
     assert not {vocabulary.pad_id, vocabulary.begin_id, vocabulary.end_id} & set(ids[1:-1].tolist())
-
-
-def test_a_broken_file_is_one_clear_line(tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(UserError, match=r"not a valid tokenizer\.json"):
-        Vocabulary.load(tmp_path / "tokenizer.json")
-    with pytest.raises(UserError, match="is missing"):
-        Vocabulary.load(tmp_path / "none.json")
 
 
 def test_trained_wordpiece_comes_out_the_same_in_every_process(tmp_path: Path) -> None:
@@ -51,42 +42,28 @@ def test_trained_wordpiece_comes_out_the_same_in_every_process(tmp_path: Path) -
         "texts = [f'w{i % 7}ord{i % 13} xy{i % 5}z Zebra{i}' for i in range(400)];"
         "train_wordpiece(lambda: iter(texts), min_frequency=1, max_size=150, lowercase=True).save(Path(sys.argv[1]))"
     )
-    paths = [tmp_path / f"{i}.json" for i in range(3)]
+    paths = [tmp_path / f"{i}.json" for i in range(2)]
     for path in paths:
         subprocess.run([sys.executable, "-c", code, str(path)], check=True)
     assert len({path.read_bytes() for path in paths}) == 1
-    assert Vocabulary.load(paths[0]).size <= 150
 
 
 def test_trained_wordpiece_reads_and_writes_text() -> None:
     texts = ["the playing players played", "players play the game"] * 20
     vocabulary = train_wordpiece(lambda: iter(texts), min_frequency=2, max_size=100, lowercase=True)
-    with pytest.raises(
-        UserError, match=r"^vocab\.max_size 9 is too small: special tokens and the texts' \d+ characters"
-    ):
+    with pytest.raises(UserError, match=r"^vocab\.max_size 9 is too small: special tokens and the texts' \d+ char"):
         train_wordpiece(lambda: iter(texts), min_frequency=2, max_size=9, lowercase=True)
     (ids,) = vocabulary.encode(["The players play"])
     assert vocabulary.decode(ids.tolist()) == "the players play"
     assert vocabulary.unknown_id not in ids
 
 
-@pytest.mark.parametrize("text", ["schöne mädchen in zürich", "한국어를 씁니다", "हिन्दी में", "ещё раз", "が ぎ"])
-def test_trained_wordpiece_keeps_accents_and_vowel_signs(text: str) -> None:
-    """BERT takes them away from lowercased English: a German translation without umlauts had a BLEU of 8."""
+@pytest.mark.parametrize("text", ["schöne mädchen in zürich", "한국어를 씁니다", "हिन्दी में", "ภาษาไทยไม่มีช่องว่าง" * 7])
+def test_trained_wordpiece_keeps_accents_vowel_signs_and_long_words(text: str) -> None:
+    """BERT takes the former away from lowercased English, and `tokenizers` takes a word of over 100 characters for unknown."""
     vocabulary = train_wordpiece(lambda: iter([text] * 5), min_frequency=1, max_size=200, lowercase=True)
     (ids,) = vocabulary.encode([text.upper()])
     assert vocabulary.decode(ids.tolist()) == text
-
-
-def test_trained_wordpiece_knows_long_words_of_a_script_without_spaces() -> None:
-    """`tokenizers` takes a word of more than 100 characters for unknown."""
-    text = "ภาษาไทยไม่มีช่องว่าง" * 7
-    vocabulary = train_wordpiece(lambda: iter([text] * 5), min_frequency=1, max_size=200, lowercase=True)
-    (ids,) = vocabulary.encode([text])
-    assert vocabulary.unknown_id not in ids
-    assert vocabulary.decode(ids.tolist()) == text
-    vocabulary = train_wordpiece(lambda: iter(["a" * 600] * 2), min_frequency=1, max_size=100, lowercase=True)
-    assert 100 < max(map(len, vocabulary.tokenizer.get_vocab())) <= 500
 
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "play", "##ing", "##er", "##s", ",", "é", "e"]
@@ -106,7 +83,6 @@ def test_given_wordpiece_is_berts(tmp_path: Path) -> None:
     [
         (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\na\n", "names 'a' more than once"),
         (b"[PAD]\n[UNK]\na\n", r"lacks \[CLS\], \[SEP\]"),
-        (b"\xff\xfe", "cannot be read"),
     ],
 )
 def test_a_bad_vocab_txt_is_one_clear_line(content: bytes, message: str, tmp_path: Path) -> None:
