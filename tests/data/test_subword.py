@@ -70,12 +70,13 @@ def test_words_punctuation_and_numbers_are_never_in_one_piece(kind: str) -> None
 
 
 @KINDS
-def test_rare_characters_are_left_out(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("byte_fallback", "expected"), [(False, [WORD_SPECIALS.unknown]), (True, ["<0xC3>", "<0xA9>"])]
+)
+def test_rare_characters_are_left_out(kind: str, byte_fallback: bool, expected: list[str]) -> None:
     texts = ["ein Hund"] * 10 + ["ein Hénd"]
-    for byte_fallback, expected in ((False, [WORD_SPECIALS.unknown]), (True, ["<0xC3>", "<0xA9>"])):
-        vocabulary = TRAIN[kind](texts, min_frequency=2, max_size=300, byte_fallback=byte_fallback)
-        assert "é" not in vocabulary.tokenizer.get_vocab()
-        assert pieces(vocabulary, "é") == ["▁", *expected]
+    vocabulary = TRAIN[kind](texts, min_frequency=2, max_size=300, byte_fallback=byte_fallback)
+    assert pieces(vocabulary, "é") == ["▁", *expected]
 
 
 @KINDS

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from tests.data.cases import json_lines, judge, provenance, reviews, stored, translate, write
-from tests.stages import Said
 from transformer.core.errors import UserError
 from transformer.data.corpus import Fault
 from transformer.data.files import Quotes, _records
@@ -60,8 +59,7 @@ def test_quoted_fields(text: str, found: list[Any]) -> None:
 
 
 def test_without_quoting_marks_are_text() -> None:
-    text = 'de\ten\n"Ja\tHe said "yes"\n"x"\ty'
-    assert read(text, "none", "\t") == [['"Ja', 'He said "yes"'], ['"x"', "y"]]
+    assert read('de\ten\n"Ja\tHe said "yes"\n"x"\ty', "none", "\t") == [['"Ja', 'He said "yes"'], ['"x"', "y"]]
 
 
 def test_faults_are_counted_and_named_by_line(tmp_path: Path) -> None:
@@ -103,12 +101,8 @@ def test_csv_of_another_separator(separator: str, tmp_path: Path) -> None:
 
 def test_what_was_skipped_is_said_where_the_rest_is_refused(tmp_path: Path) -> None:
     rows = reviews(40)
-    content = "label,text\n" + "".join(f"{row['label']},{row['text']}{',x' * row['label']}\n" for row in rows)
-    files = {"train.csv": content.encode(), "val.jsonl": json_lines(rows[:9]), "test.jsonl": json_lines(rows[:9])}
-    path, said = str(write(tmp_path / "in", files)), Said()
-    with pytest.raises(UserError, match="every row of train has the label negative"):
-        judge(tmp_path, said, path=path, bad_rows="skip", labels={"0": "negative", "1": "positive"})
-    assert said.lines[0] == "train: 20 rows left out: 3 columns where the header has 2"
+    table = "label,text\n" + "".join(f"{row['label']},{row['text']}{',x' * row['label']}\n" for row in rows)
+    path = str(write(tmp_path / "in", {"train.csv": table.encode(), "test.jsonl": json_lines(rows)}))
     reason = r"only the label 0 in the rows that can be read \(\S+train\.csv, line 22: 3 col"
     with pytest.raises(UserError, match=reason):
         judge(tmp_path, path=path, bad_rows="skip")

@@ -60,7 +60,7 @@ def test_trained_wordpiece_reads_and_writes_text() -> None:
 
 @pytest.mark.parametrize("text", ["schöne mädchen in zürich", "한국어를 씁니다", "हिन्दी में", "ภาษาไทยไม่มีช่องว่าง" * 7])
 def test_trained_wordpiece_keeps_accents_vowel_signs_and_long_words(text: str) -> None:
-    """BERT takes the former away from lowercased English, and `tokenizers` takes a word of over 100 characters for unknown."""
+    """BERT takes the former away, and `tokenizers` takes a word of more than 100 characters for unknown."""
     vocabulary = train_wordpiece(lambda: iter([text] * 5), min_frequency=1, max_size=200, lowercase=True)
     (ids,) = vocabulary.encode([text.upper()])
     assert vocabulary.decode(ids.tolist()) == text
