@@ -63,7 +63,6 @@ CHANGES: dict[str, tuple[str, Callable[[dict[str, Any]], None]]] = {
     "truncation": ("given", set_at("truncation", value=SHORT)),
     "a decoder": ("wordpiece", set_at("decoder", "prefix", value="#")),
     "another model": ("word", set_at("model", "type", value="Other")),
-    "an unknown piece that is not there": ("unigram", set_at("model", "unk_id", value=10**6)),
     "a gap": ("word", move_the_last_entry),
 }
 

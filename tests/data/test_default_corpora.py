@@ -1,6 +1,5 @@
 """The sample corpora: evaluation splits never change, and training has none of their rows."""
 
-import re
 from functools import cache
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from tests.data.cases import download, provenance
 from tests.data.sentences import sample_rows
 from tests.kit import ROOT, TASKS, fresh_profile
-from transformer.core.files import read_table, sha256
+from transformer.core.files import sha256
 
 EVALUATED = {
     "translation": {
@@ -60,13 +59,3 @@ def test_no_row_of_an_evaluation_split_is_in_train(task: str, column: str) -> No
     train, validation, test = (texts(task, split, column) for split in ("train", "validation", "test"))
     assert len(validation) >= 490 and len(test) >= 490
     assert not train & test and not train & validation and not test & validation
-
-
-@pytest.mark.parametrize(("task", "column"), [("translation", "de"), ("translation", "en"), ("sentiment", "text")])
-def test_the_fresh_sentences_have_the_words_of_training_and_are_not_in_it(task: str, column: str) -> None:
-    train = texts(task, "train", column)
-    known = {word for text in train for word in re.findall(r"\w+", text.lower())}
-    fresh = [row[column] for row in read_table(ROOT / "tests" / "project" / "fresh" / f"{task}.tsv")]
-    assert len(fresh) == 20
-    assert not train & {*fresh}
-    assert {word for text in fresh for word in re.findall(r"\w+", text.lower())} <= known

@@ -45,7 +45,6 @@ def labels_of(corpus: Path, split: str = "train") -> list[str]:
 
 SAME = {
     "pos": ["pos", "pos ", "\ufeffpos", "pos\u200b", "p\u00ados", "pos\x7f"],
-    "very good": ["very good", "very\u00a0good", "very  good"],
     "café": ["café", "cafe\u0301", "cafe\u200b\u0301"],
     "👨\u200d👩": ["👨\u200d👩", "👨\u200d👩\ufe0f"],
 }
@@ -58,7 +57,6 @@ SAME = {
         (["NA", "null", "EU"], ["EU", "NA", "null"]),
         ([5, 1, 10, -1], ["-1", "1", "5", "10"]),
         ([1, 0], ["0", "1"]),  # not the classes that the task declares: 0 may be spam as well as negative
-        ([True, False, True], ["False", "True"]),
         (["0.5", "1.5", "1.0"], ["0.5", "1", "1.5"]),
         (["می\u200cخواهم", "میخواهم"], ["میخواهم", "می\u200cخواهم"]),  # a joiner that shapes its letters
         *(([*same, "other"], sorted((name, "other"), key=str.casefold)) for name, same in SAME.items()),
@@ -68,8 +66,7 @@ def test_labels_are_learned_as_they_are_written(given: list[Any], names: list[st
     corpus = downloaded(tmp_path, {"train": given})
     assert classes(corpus) == tuple(names)
     assert labels_of(corpus) == [label_name(label) for label in given]
-    counted = {name: labels_of(corpus).count(name) for name in names}
-    assert provenance(corpus)["labels"]["train"] == counted
+    assert provenance(corpus)["labels"]["train"] == {name: labels_of(corpus).count(name) for name in names}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from tests.data.cases import (
 )
 from tests.kit import ROOT, fresh_profile
 from tests.stages import Said
-from transformer.commands.check import check_params
 from transformer.core.errors import UserError
 from transformer.core.task import open_task
 from transformer.core.unchanged import InputSnapshot
@@ -112,7 +111,6 @@ def test_what_is_held_out_left_out_and_ignored_is_said_once(tmp_path: Path) -> N
         "train: 1 rows left out: `en` is empty",
     ):
         assert said.lines.count(line) == 1
-    assert "held_out" not in provenance(translate(tmp_path / "b", path=parallel(tmp_path / "whole")))
 
 
 def test_sentences_that_differ_in_case_punctuation_and_encoding_stay_together(tmp_path: Path) -> None:
@@ -186,14 +184,3 @@ def test_files_that_programs_leave_are_not_read_and_change_no_input(
     with Repo.init(no_scm=True) as repo:
         assert all(repo.dvcignore.is_ignored_file(str(corpus / name)) for name in LEFT)
         assert not repo.dvcignore.is_ignored_file(str(corpus / "train.jsonl"))
-
-
-def test_a_folder_around_the_project_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "project/data").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "project")
-    for path in (ROOT / "data/local").iterdir():
-        Path("data/local", path.name).mkdir(parents=True)
-    text = (ROOT / "params.yaml").read_text(encoding="utf-8")
-    Path("params.yaml").write_text(text.replace("path: data/local/sentiment", "path: data/.."), encoding="utf-8")
-    with pytest.raises(UserError, match=r"`sentiment.download.path`: \S+ contains this project: name a folder with n"):
-        check_params(Path("params.yaml"))

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.data.cases import json_lines, judge, provenance, reviews, stored, translate, write
+from tests.data.cases import json_lines, judge, reviews, stored, translate, write
 from transformer.core.errors import UserError
 from transformer.data.corpus import Fault
 from transformer.data.files import Quotes, _records
@@ -60,24 +60,6 @@ def test_quoted_fields(text: str, found: list[Any]) -> None:
 
 def test_without_quoting_marks_are_text() -> None:
     assert read('de\ten\n"Ja\tHe said "yes"\n"x"\ty', "none", "\t") == [['"Ja', 'He said "yes"'], ['"x"', "y"]]
-
-
-def test_faults_are_counted_and_named_by_line(tmp_path: Path) -> None:
-    body = [f'{row["label"]},"{row["text"]}"' for row in reviews(30)]
-    body[10] = 'neg,"she said \\"never again\\", and left"'
-    body[20] = '1,"two'
-    body[21] = 'lines"'
-    body[25] = "1,one,more"
-    content = "\n".join(["label,text", *body, ""]).encode() + b"1,\xff\n\n"
-    path = str(write(tmp_path / "in", {"train.csv": content, "test.jsonl": json_lines(reviews(6))}))
-    output = judge(tmp_path, path=path, bad_rows="skip")
-    assert sorted(provenance(output)["left_out"]["train"].values()) == [1, 1, 1, 1, 2]
-    assert provenance(output)["rows"]["train"] + provenance(output)["rows"]["validation"] == 26
-    with pytest.raises(UserError, match="fix these 6 rows, set `bad_rows` to skip") as caught:
-        judge(tmp_path, path=path)
-    reasons = {12: "not CSV", 22: "part", 23: "part", 27: "3 columns", 32: "not UTF-8", 33: "a bl"}
-    for line, reason in reasons.items():
-        assert f"train.csv, line {line}: {reason}" in str(caught.value)
 
 
 def test_text_beyond_the_named_columns_is_no_part_of_a_row(tmp_path: Path) -> None:
