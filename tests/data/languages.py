@@ -18,13 +18,6 @@ ENGLISH: Phrases = (
     "{who} {does} {where}.",
 )
 LANGUAGES: dict[str, Phrases] = {
-    "fr": (
-        "un homme / une femme / l'enfant / mon frère / le professeur / un vieux fermier / le médecin / un chien",
-        "dort / attend / court / mange / rit / est assis / joue / chante",
-        "dans la maison / dans la rue / dans le jardin / au bord de la rivière / au marché / "
-        "à l'école / sous l'arbre / au bord de la mer",
-        "{who} {does} {where}.",
-    ),
     "ar": (
         "رجل / امرأة / الطفل / أخي / المعلم / مزارع عجوز / الطبيب / كلب",
         "ينام / ينتظر / يركض / يأكل / يضحك / يجلس / يلعب / يغني",

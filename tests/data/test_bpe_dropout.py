@@ -168,5 +168,5 @@ def test_a_text_that_fits_as_stored_is_not_cut(vocab: Path) -> None:
     for row in range(20):
         stored, new = column[row].tolist(), drawn[row].tolist()
         for longest in (len(stored), len(stored) - 1, len(new)):
-            (seen,) = [dropout.column("source", column, 1, longest=longest)[row].tolist()]
+            seen = dropout.column("source", column, 1, longest=longest)[row].tolist()
             assert seen == (stored if len(stored) <= longest < len(new) else new)

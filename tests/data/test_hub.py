@@ -71,14 +71,8 @@ def test_a_split_dev_is_validation_as_in_local_files(beside: bool, hub: Any, tmp
     [
         ({"test": PAIRS["test"]}, "owner/corpus on the Hub has no split `train`"),
         (PAIRS | {"test": [{"de": "x", "fr": "y"}]}, "owner/corpus, test has no column `en` (it has: de, fr)"),
-        (
-            ValueError("Pick a config:\nde-en"),
-            "(ValueError: Pick a config: de-en); set `configuration`",
-        ),
-        (
-            OSError("no route"),
-            f"cannot load owner/corpus at {REVISION} from the Hub (OSError: no route); try",
-        ),
+        (ValueError("Pick a config:\nde-en"), "(ValueError: Pick a config: de-en); set `configuration`"),
+        (OSError("no route"), f"cannot load owner/corpus at {REVISION} from the Hub (OSError: no route); try"),
     ],
 )
 def test_what_cannot_be_read_is_one_line(found: Any, message: str, hub: Any, tmp_path: Path) -> None:

@@ -180,9 +180,7 @@ def test_balanced_weights_make_every_class_weigh_the_same() -> None:
     labels = np.array([0] * 6 + [1] * 3 + [2], dtype=np.int8)
     weights = class_weights("balanced", ("a", "b", "c"), labels, torch.device("cpu"))
     assert weights is not None
-    weighed = weights.numpy() * np.bincount(labels)
-    assert np.allclose(weighed, len(labels) / 3)
-    assert class_weights("none", ("a", "b"), labels, torch.device("cpu")) is None
+    assert np.allclose(weights.numpy() * np.bincount(labels), len(labels) / 3)
     with pytest.raises(UserError, match="must have exactly the labels a, b, not a"):
         class_weights({"a": 1.0}, ("a", "b"), labels, torch.device("cpu"))
 

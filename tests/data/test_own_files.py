@@ -8,17 +8,7 @@ import pyarrow.parquet
 import pytest
 from dvc.repo import Repo
 
-from tests.data.cases import (
-    json_lines,
-    pairs,
-    parallel,
-    provenance,
-    reviews,
-    splits,
-    stored,
-    translate,
-    write,
-)
+from tests.data.cases import json_lines, pairs, parallel, provenance, reviews, splits, stored, translate, write
 from tests.kit import ROOT, fresh_profile
 from tests.stages import Said
 from transformer.core.errors import UserError

@@ -148,15 +148,3 @@ def test_a_damaged_file_of_rules_is_reported(tmp_path: Path) -> None:
     (tmp_path / "rules.json").write_text("{")
     with pytest.raises(UserError, match=rf"^{tmp_path}/rules.json .*again"):
         read_rules(tmp_path)
-
-
-def test_splitting_with_rules_does_not_load_spacy(tmp_path: Path) -> None:
-    write_rules(tmp_path, [params()])
-    code = (
-        "import sys; from pathlib import Path; from transformer.data.tokenization import *\n"
-        "params = PreTokenizerParams(kind='spacy', language='de', lowercase=False, html_breaks='keep')\n"
-        "split = PreTokenizer(params, read_rules(Path(sys.argv[1]))['de'])\n"
-        "assert split(['Ein Mann (z.B. Hans) schläft.']) == ['Ein Mann ( z.B. Hans ) schläft .']\n"
-        "assert not {'spacy', 'torch'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
