@@ -25,9 +25,9 @@ def text(column: str, rows: list[dict[str, str]] = ROWS) -> bytes:
     return "".join(row[column] + "\n" for row in rows).encode()
 
 
-def parquet(rows: list[dict[str, Any]]) -> bytes:
+def parquet(rows: list[dict[str, Any]] | pa.Table) -> bytes:
     stream = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows), stream)
+    pq.write_table(pa.Table.from_pylist(rows) if isinstance(rows, list) else rows, stream)
     return stream.getvalue()
 
 
@@ -144,19 +144,8 @@ def test_a_split_that_is_there_twice(extra: dict[str, bytes], named: list[str], 
     assert all(name in message for name in [*named, "keep one", str(tmp_path)])
 
 
-def not_utf8() -> bytes:
-    """A Parquet file of which row 1501 is not UTF-8."""
-    values, stream = pa.array([b"ja"] * 1500 + [b"n\xff"] + [b"ja"] * 9, pa.binary()), io.BytesIO()
-    strings = pa.Array.from_buffers(pa.string(), len(values), values.buffers())
-    pq.write_table(pa.table({"de": strings, "en": strings}), stream)
-    return stream.getvalue()
-
-
-def doubled() -> bytes:
-    """A Parquet file with two columns of one name."""
-    stream = io.BytesIO()
-    pq.write_table(pa.table([["a"], ["b"], ["c"]], names=["de", "en", "en"]), stream)
-    return stream.getvalue()
+VALUES = pa.array([b"ja"] * 1500 + [b"n\xff"] + [b"ja"] * 9, pa.binary())
+NOT_UTF8 = pa.Array.from_buffers(pa.string(), len(VALUES), VALUES.buffers())
 
 
 @pytest.mark.parametrize(
@@ -171,8 +160,11 @@ def doubled() -> bytes:
             {"train.de": text("de"), "train.en.gz": text("en")[:-3] + b"\xff\n"},
             "train.en.gz, line 5: not UTF-8 (byte 0xff",
         ),
-        ({"train.parquet": not_utf8()}, "train.parquet, row 1501: not UTF-8"),
-        ({"train.parquet": doubled()}, "train.parquet has two columns `en`: rename one"),
+        ({"train.parquet": parquet(pa.table({"de": NOT_UTF8, "en": NOT_UTF8}))}, "train.parquet, row 1501: not UTF-8"),
+        (
+            {"train.parquet": parquet(pa.table([["a"], ["b"], ["c"]], names=["de", "en", "en"]))},
+            "train.parquet has two columns `en`: rename one",
+        ),
         ({"train.parquet": parquet([{"de": "a", "fr": "b"}])}, "train.parquet has no column `en`"),
         ({"train.parquet": parquet(ROWS)[:-10]}, "train.parquet cannot be read"),
         ({"train.jsonl": json_lines(ROWS[:2]) + b"{\n"}, "train.jsonl, line 3: not JSON"),

@@ -141,20 +141,6 @@ def of_datasets(folder: Path, **names: list[str]) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize(
-    ("names", "labels", "first"), [(["spam", "ham"], "train", 1), (["pos", "neg"], {"neg": "bad", "pos": "good"}, 1)]
-)
-def test_the_names_in_parquet_files_of_datasets_count(
-    names: list[str], labels: Any, first: int, tmp_path: Path
-) -> None:
-    """A data set of the Hub, read from its own files. first: what 0 is."""
-    path = of_datasets(tmp_path / "in", **dict.fromkeys(SPLITS, names))
-    corpus = judge(tmp_path, path=path, labels=labels)
-    assert [row["label"] for row in stored(corpus, "test")] == [first, 1 - first] * 6
-    with pytest.raises(UserError, match="the label must be"):
-        judge(tmp_path, path=path, labels=[0, 1])
-
-
 def test_every_file_has_its_own_names_of_labels(tmp_path: Path) -> None:
     """As of splits cast one by one, of which one lacks a class; also of added rows."""
     every = ["world", "sports", "science"]
