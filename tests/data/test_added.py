@@ -74,16 +74,6 @@ def test_validation_is_held_out_of_the_corpus_alone(tmp_path: Path) -> None:
     assert left["train"] == {"repeats an earlier row": 9} and left["rows added"] == {"repeats an earlier row": 21}
 
 
-def test_rows_that_are_too_long_or_bad(tmp_path: Path) -> None:
-    rows = [*pairs(2, "Wort"), {"de": "ein " * 30, "en": "long"}, {"de": "x", "en": ""}]
-    settings: dict[str, Any] = {"path": parallel(tmp_path / "in"), "added": further(tmp_path / "more", rows)}
-    output = translate(tmp_path, **settings, max_words=20, bad_rows="skip")
-    assert stored(output, "train") == [*pairs(9), *pairs(2, "Wort")]
-    assert provenance(output)["left_out"] == {"rows added": {"longer than max_words": 1, "`en` is empty": 1}}
-    with pytest.raises(UserError, match=r"more/train\.jsonl, line 4: `en` is empty"):
-        translate(tmp_path, **settings)
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [

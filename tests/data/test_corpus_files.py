@@ -132,20 +132,10 @@ def test_a_folder_without_a_corpus(tmp_path: Path) -> None:
     assert "train.doc is a file: `path` names the folder" in fault(tmp_path / "train.doc")
 
 
-@pytest.mark.parametrize(
-    ("extra", "named"),
-    [
-        ({"data/train.jsonl": json_lines(ROWS)}, ["train.de", "train.jsonl"]),
-        ({"test_2016_flickr.de": text("de"), "test_2016_flickr.en": text("en")}, ["test.de", "test_2016_flickr.de"]),
-    ],
-)
-def test_a_split_that_is_there_twice(extra: dict[str, bytes], named: list[str], tmp_path: Path) -> None:
-    message = fault(write(tmp_path, files_of("text", "train", "test") | extra))
-    assert all(name in message for name in [*named, "keep one", str(tmp_path)])
-
-
 VALUES = pa.array([b"ja"] * 1500 + [b"n\xff"] + [b"ja"] * 9, pa.binary())
-NOT_UTF8 = pa.Array.from_buffers(pa.string(), len(VALUES), VALUES.buffers())
+STRINGS = pa.Array.from_buffers(pa.string(), len(VALUES), VALUES.buffers())
+NOT_UTF8 = parquet(pa.table({"de": STRINGS, "en": STRINGS}))
+DOUBLED = parquet(pa.table([["a"], ["b"], ["c"]], names=["de", "en", "en"]))
 
 
 @pytest.mark.parametrize(
@@ -160,11 +150,12 @@ NOT_UTF8 = pa.Array.from_buffers(pa.string(), len(VALUES), VALUES.buffers())
             {"train.de": text("de"), "train.en.gz": text("en")[:-3] + b"\xff\n"},
             "train.en.gz, line 5: not UTF-8 (byte 0xff",
         ),
-        ({"train.parquet": parquet(pa.table({"de": NOT_UTF8, "en": NOT_UTF8}))}, "train.parquet, row 1501: not UTF-8"),
-        (
-            {"train.parquet": parquet(pa.table([["a"], ["b"], ["c"]], names=["de", "en", "en"]))},
-            "train.parquet has two columns `en`: rename one",
-        ),
+        ({"train.de": text("de", ROWS[:4]), "train.en": text("en")[:-3] + b"\xff\n"}, "train.en, line 5: not UTF-8"),
+        ({"train.de": text("de"), "train.de.gz": text("de")}, "has both train.de and train.de.gz: keep one"),
+        (files_of("text", "train") | {"data/train.jsonl": json_lines(ROWS)}, "keep one"),
+        (files_of("text", "test") | files_of("text", "test_2016_flickr"), "keep one"),
+        ({"train.parquet": NOT_UTF8}, "train.parquet, row 1501: not UTF-8"),
+        ({"train.parquet": DOUBLED}, "train.parquet has two columns `en`: rename one"),
         ({"train.parquet": parquet([{"de": "a", "fr": "b"}])}, "train.parquet has no column `en`"),
         ({"train.parquet": parquet(ROWS)[:-10]}, "train.parquet cannot be read"),
         ({"train.jsonl": json_lines(ROWS[:2]) + b"{\n"}, "train.jsonl, line 3: not JSON"),
@@ -176,6 +167,7 @@ NOT_UTF8 = pa.Array.from_buffers(pa.string(), len(VALUES), VALUES.buffers())
         ({"train.tsv": b"de\ten\na\tb\na\tb\tc\n"}, "train.tsv, line 3: 3 columns where the header has 2"),
         ({"train.csv": b"de,en\ra,b\rc,d\r"}, "lines end with carriage returns"),
         ({"train.csv": "de,en,ü\n".encode("cp1252")}, "train.csv, line 1: not UTF-8"),
+        ({"train.csv": b'de,en\na,"b" c\n'}, "train.csv, line 2: not CSV"),
         ({"train.csv": b"de,en\na,b\n\n"}, "train.csv, line 3: a blank line"),
         ({"train.csv": b'de,"en\na,b\n'}, "train.csv, line 1: not CSV"),
         ({"train.csv": b"de,en,en\na,b,c\n"}, "train.csv has two columns `en`: rename one"),
@@ -185,8 +177,7 @@ def test_what_is_wrong_with_files_is_one_line(files: dict[str, bytes], message: 
     assert message in fault(write(tmp_path, files))
 
 
-@pytest.mark.parametrize("keep", [10, -10])
-def test_a_truncated_file(keep: int, tmp_path: Path) -> None:
+def test_a_truncated_file(tmp_path: Path) -> None:
     path = write(tmp_path, files_of("compressed jsonl", "train")) / "train.jsonl.gz"
-    path.write_bytes(path.read_bytes()[:keep])
+    path.write_bytes(path.read_bytes()[:-10])
     assert f"{path} cannot be read" in fault(tmp_path)

@@ -158,9 +158,7 @@ def test_of_few_rows_one_is_held_out(tmp_path: Path) -> None:
 
 
 def test_an_unlabelled_text_like_one_that_the_model_is_judged_by_is_left_out(tmp_path: Path) -> None:
-    """One equals a test text but for case and punctuation, one a validation text but for a word; a training text may
-    be among them.
-    """
+    """But for case and punctuation, or for a word; a training text may be among them."""
     long = "this film has a plot that goes nowhere and a cast that does not seem to mind"
     test, dev = f"{long} at all on a rainy day in the north.", f"{long} very much and a score by somebody else."
     texts = [test.upper(), dev.replace("somebody", "anybody"), "A film 3.", "Who knows?"]
@@ -172,9 +170,8 @@ def test_an_unlabelled_text_like_one_that_the_model_is_judged_by_is_left_out(tmp
     )
     output = judge(tmp_path, path=path, unsupervised=True)
     assert [row["text"] for row in stored(output, "unsupervised")] == texts[2:]
-    assert provenance(output)["left_out"] == {
-        "unsupervised": {"equals or nearly equals a text of validation or test": 2}
-    }
+    [found] = provenance(output)["left_out"].values()
+    assert found == {"equals or nearly equals a text of validation or test": 2}
     assert "unsupervised.jsonl" not in content(judge(tmp_path, path=path))
 
 

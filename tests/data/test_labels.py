@@ -5,7 +5,6 @@ from typing import Any
 
 import datasets
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from pydantic import ValidationError
@@ -43,13 +42,6 @@ def labels_of(corpus: Path, split: str = "train") -> list[str]:
     return [classes(corpus)[row["label"]] for row in stored(corpus, split)]
 
 
-SAME = {
-    "pos": ["pos", "pos ", "\ufeffpos", "pos\u200b", "p\u00ados", "pos\x7f"],
-    "café": ["café", "cafe\u0301", "cafe\u200b\u0301"],
-    "👨\u200d👩": ["👨\u200d👩", "👨\u200d👩\ufe0f"],
-}
-
-
 @pytest.mark.parametrize(
     ("given", "names"),
     [
@@ -57,9 +49,12 @@ SAME = {
         (["NA", "null", "EU"], ["EU", "NA", "null"]),
         ([5, 1, 10, -1], ["-1", "1", "5", "10"]),
         ([1, 0], ["0", "1"]),  # not the classes that the task declares: 0 may be spam as well as negative
+        ([2.0, 1.0, 3.0], ["1", "2", "3"]),
         (["0.5", "1.5", "1.0"], ["0.5", "1", "1.5"]),
         (["می\u200cخواهم", "میخواهم"], ["میخواهم", "می\u200cخواهم"]),  # a joiner that shapes its letters
-        *(([*same, "other"], sorted((name, "other"), key=str.casefold)) for name, same in SAME.items()),
+        (["pos", "pos ", "\ufeffpos", "pos\u200b", "p\u00ados", "pos\x7f", "other"], ["other", "pos"]),
+        (["café", "cafe\u0301", "cafe\u200b\u0301", "other"], ["café", "other"]),
+        (["👨\u200d👩", "👨\u200d👩\ufe0f", "other"], ["other", "👨\u200d👩"]),
     ],
 )
 def test_labels_are_learned_as_they_are_written(given: list[Any], names: list[str], tmp_path: Path) -> None:
@@ -84,17 +79,6 @@ def test_a_list_orders_labels_and_a_mapping_names_and_joins_them(
     corpus = downloaded(tmp_path, {"train": given}, labels)
     assert classes(corpus) == names
     assert labels_of(corpus) == found
-
-
-def test_floats_of_parquet_with_gaps(tmp_path: Path) -> None:
-    """As pandas writes a column of numbers in which one is missing."""
-    (tmp_path / "in").mkdir()
-    for split in SPLITS:
-        table = pd.DataFrame({"label": [1.0, float("nan"), 2.0], "text": ["a", "b", "c"]})
-        table.to_parquet(tmp_path / "in" / f"{split}.parquet")
-    with pytest.raises(UserError, match=r"row 2: the label must be 1 or 2, not None"):
-        judge(tmp_path, path=str(tmp_path / "in"))
-    assert labels_of(judge(tmp_path, path=str(tmp_path / "in"), bad_rows="skip")) == ["1", "2"]
 
 
 @pytest.mark.parametrize(

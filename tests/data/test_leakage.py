@@ -69,9 +69,8 @@ def test_exact_duplicates_have_the_same_words_in_the_same_order() -> None:
 
 def test_emoji_and_punctuation_stand_for_words_where_there_are_none() -> None:
     numbers = WordNumbers()
-    seen = TrigramSets.of(["😡", ":)", "👍"], numbers)
-    others = TrigramSets.of(["😍", "😡!", ":(", " :) ", "👍", "..."], numbers)
-    assert find_duplicates(others, seen).any.tolist() == [False, True, False, True, True, False]
+    seen, others = TrigramSets.of(["😡", ":)"], numbers), TrigramSets.of(["😍", "😡!", ":(", " :) "], numbers)
+    assert find_duplicates(others, seen).any.tolist() == [False, True, False, True]
 
 
 def test_a_split_is_compared_with_training_and_with_what_was_seen_since() -> None:

@@ -2,18 +2,15 @@
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from tests.data.sentences import imdb, sample_sentences
+from tests.data.sentences import sample_sentences
 from transformer.data.subwords import train_bpe, train_unigram
-from transformer.data.tokenization import PreTokenizer, PreTokenizerParams
 from transformer.data.vocabulary import Vocabulary
-from transformer.data.vocabulary_training import given_wordpiece
 
 PROTO: Any = sentencepiece_model_pb2
 
@@ -74,14 +71,3 @@ def test_unigram_is_sentencepieces() -> None:
             ties += 1
     assert ties <= len(sentences) // 100
     assert [vocabulary.decode(ids) for ids in inner(vocabulary, sentences)] == sentences
-
-
-def test_wordpiece_is_berts_on_500_reviews(real_corpora: Path) -> None:
-    import transformers
-
-    path = real_corpora / "bert-base-uncased" / "vocab.txt"
-    bert = transformers.BertTokenizerFast(str(path), do_lower_case=True)
-    reviews = imdb(real_corpora, "test", 500)
-    lowered = PreTokenizer(PreTokenizerParams(kind="none", language="en", lowercase=True, html_breaks="keep"))(reviews)
-    expected = bert(reviews, add_special_tokens=True, verbose=False)["input_ids"]
-    assert [ids.tolist() for ids in given_wordpiece(path, lowercase=True).encode(lowered)] == expected

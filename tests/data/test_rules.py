@@ -145,6 +145,6 @@ def test_rules_are_written_for_the_languages_that_have_some(tmp_path: Path) -> N
 
 
 def test_a_damaged_file_of_rules_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "rules.json").write_text("{")
+    (tmp_path / "rules.json").write_text("[]")
     with pytest.raises(UserError, match=rf"^{tmp_path}/rules.json .*again"):
         read_rules(tmp_path)

@@ -62,13 +62,6 @@ def test_characters_without_a_glyph_are_kept(kind: str) -> None:
     assert [found.decode(ids.tolist()) for ids in found.encode(texts)] == texts
 
 
-def test_wordpiece_drops_those_that_its_texts_lack() -> None:
-    """As BERT's does; with them the word would be unknown."""
-    found = vocabulary("wordpiece", HIDDEN * 5)
-    assert found.decode(found.encode(["a fam\u2061ily\u0007 here"])[0].tolist()) == "a family here"
-    assert '"BertNormalizer","clean_text":true' in vocabulary("wordpiece", ["ein Mädchen"]).tokenizer.to_str()
-
-
 def test_a_given_vocabulary_that_drops_joiners_is_refused(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", encoding="utf-8")
     given = given_wordpiece(tmp_path / "vocab.txt", lowercase=False)

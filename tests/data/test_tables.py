@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from tests.data.cases import json_lines, judge, reviews, stored, translate, write
+from tests.stages import Said
 from transformer.core.errors import UserError
 from transformer.data.corpus import Fault
 from transformer.data.files import Quotes, _records
@@ -82,9 +83,12 @@ def test_csv_of_another_separator(separator: str, tmp_path: Path) -> None:
 
 
 def test_what_was_skipped_is_said_where_the_rest_is_refused(tmp_path: Path) -> None:
-    rows = reviews(40)
+    rows, said = reviews(40), Said()
     table = "label,text\n" + "".join(f"{row['label']},{row['text']}{',x' * row['label']}\n" for row in rows)
     path = str(write(tmp_path / "in", {"train.csv": table.encode(), "test.jsonl": json_lines(rows)}))
     reason = r"only the label 0 in the rows that can be read \(\S+train\.csv, line 22: 3 col"
     with pytest.raises(UserError, match=reason):
         judge(tmp_path, path=path, bad_rows="skip")
+    with pytest.raises(UserError, match="test has rows with the label 1, and train has none"):
+        judge(tmp_path, said, path=path, bad_rows="skip", labels=[0, 1])
+    assert "train: 20 rows left out: 3 columns where the header has 2" in said.lines

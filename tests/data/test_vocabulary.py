@@ -58,7 +58,7 @@ def test_given_wordpiece_is_berts(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n", encoding="utf-8")
     ours = given_wordpiece(tmp_path / "vocab.txt", lowercase=True)
     bert = BertWordPieceTokenizer(str(tmp_path / "vocab.txt"), lowercase=True)
-    for text in ("The playing, players", "É zzz the", ""):
+    for text in ("The playing, players", "É zzz the", "", "the,the  PLAYS\u200b\ttheplay", "日本 the"):
         assert ours.encode([text])[0].tolist() == bert.encode(text).ids
     assert (ours.pad_id, ours.begin_id, ours.end_id) == (0, 2, 3)
 
@@ -68,6 +68,7 @@ def test_given_wordpiece_is_berts(tmp_path: Path) -> None:
     [
         (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\na\n", "names 'a' more than once"),
         (b"[PAD]\n[UNK]\na\n", r"lacks \[CLS\], \[SEP\]"),
+        (b"\xff\xfe", "cannot be read"),
     ],
 )
 def test_a_bad_vocab_txt_is_one_clear_line(content: bytes, message: str, tmp_path: Path) -> None:
