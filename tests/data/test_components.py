@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from transformer.core.errors import UserError
-from transformer.data.subwords import train_bpe
+from transformer.data.subwords import train_bpe, train_unigram
 from transformer.data.vocabulary import WORDPIECE_SPECIALS, Vocabulary
 from transformer.data.vocabulary_training import given_wordpiece, train_wordpiece, word_vocabulary
 
@@ -27,6 +27,7 @@ KINDS: dict[str, Callable[[Path], Vocabulary]] = {
     "word": lambda _: word_vocabulary(TEXTS, min_frequency=1, max_size=None),
     "wordpiece": lambda _: train_wordpiece(lambda: iter(TEXTS), min_frequency=1, max_size=90, lowercase=True),
     "given": given,
+    "unigram": lambda _: train_unigram(TEXTS, min_frequency=1, max_size=60, byte_fallback=False),
     "bpe": lambda _: train_bpe(TEXTS, min_frequency=1, max_size=400, byte_fallback=True),
 }
 
@@ -42,6 +43,7 @@ SHORT = {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "str
         ("bpe", ["pre_tokenizer", "pattern"], {"Regex": "(a+)+$"}),
         ("given", ["truncation"], SHORT),
         ("wordpiece", ["decoder", "prefix"], "#"),
+        ("unigram", ["model", "unk_id"], 10**6),
         ("word", ["model", "type"], "Other"),
         ("given", ["model", "vocab", "zwei"], 10**6),
     ],
