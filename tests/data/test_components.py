@@ -14,7 +14,7 @@ from transformer.data.subwords import train_bpe, train_unigram
 from transformer.data.vocabulary import WORDPIECE_SPECIALS, Vocabulary
 from transformer.data.vocabulary_training import given_wordpiece, train_wordpiece, word_vocabulary
 
-TEXTS = ["Ein Hund läuft schnell.", "Zwei Hunde"] * 3
+TEXTS = ["Ein Hund läuft \ufdd0 schnell.", "Zwei ▁ Hunde", "çà et là"] * 3
 
 
 def given(folder: Path) -> Vocabulary:
@@ -32,6 +32,13 @@ KINDS: dict[str, Callable[[Path], Vocabulary]] = {
 }
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_opened_as_it_was_saved(kind: str, tmp_path: Path) -> None:
+    vocabulary = KINDS[kind](tmp_path)
+    vocabulary.save(tmp_path / "tokenizer.json")
+    assert Vocabulary.load(tmp_path / "tokenizer.json").tokenizer.to_str() == vocabulary.tokenizer.to_str()
+
+
 REPLACE = {"type": "Replace", "pattern": {"String": " "}, "content": "x" * 9}
 SHORT = {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 0}
 
@@ -43,7 +50,6 @@ SHORT = {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "str
         ("bpe", ["pre_tokenizer", "pattern"], {"Regex": "(a+)+$"}),
         ("given", ["truncation"], SHORT),
         ("wordpiece", ["decoder", "prefix"], "#"),
-        ("unigram", ["model", "unk_id"], 10**6),
         ("word", ["model", "type"], "Other"),
         ("given", ["model", "vocab", "zwei"], 10**6),
     ],

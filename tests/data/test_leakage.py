@@ -53,14 +53,7 @@ def test_the_most_similar_text_is_found(threshold: float, monkeypatch: pytest.Mo
 def test_exact_duplicates_have_the_same_words_in_the_same_order() -> None:
     numbers = WordNumbers()
     seen = ["A man sleeps on a bench.", "No", "", "It rains, it rains, it rains, it rains."]
-    texts = [
-        "a MAN sleeps - on a bench!",
-        "on a bench a man sleeps",
-        "no!",
-        "yes",
-        " ",
-        "It rains, it rains, it rains.",
-    ]
+    texts = ["a MAN sleeps - on a bench!", "on a bench a man sleeps", "no!", "y", " ", "It rains, it rains, it rains."]
     found = find_duplicates(TrigramSets.of(texts, numbers), TrigramSets.of(seen, numbers))
     assert found.exact.tolist() == [True, False, True, False, True, False]
     assert found.any.tolist() == [True, False, True, False, True, True]
