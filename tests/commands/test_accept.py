@@ -105,6 +105,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str | None, str]] = {
     "a parameter": (edit("params.yaml", PARAMS.replace("x: 1", "x: 2")), None, "first@a: a.first changed as well, and"),
     "an input": (edit("data/local.txt", "other"), None, "first@a: data/local.txt changed as well"),
     "an output": (edit("models/b/copy", "other"), None, "second@b: models/b changed as well"),
+    "a missing output": (lambda root: shutil.rmtree(root / "models/b"), None, "second@b: models/b is not here"),
     "a command": (edit("dvc.yaml", DVC_YAML.replace("copy m", "copy  m")), None, "second@a: its command changed"),
     "an unknown stage": (lambda root: None, "third@a", "there is no stage third@a: choose one of first@a"),
     "a stage that never ran": (edit("dvc.lock", "schema: '2.0'\n"), "first@a", "first@a never ran, so there is no"),

@@ -55,9 +55,9 @@ def test_a_hyperparameter_and_a_position_encoding_take_two_files_of_code(tmp_pat
     edit(config, "    scale_embeddings: bool\n", "    scale_embeddings: bool\n    scale_power: float = Field(ge=0)\n")
     edit(positions, "math.sqrt(params.d_model) if", "params.d_model**params.scale_power if")
     edit(positions, "# By the value of `model.positions`", NEIGHBOURS + "# By the value of `model.positions`")
-    entry = '    "neighbours": lambda params: NeighbourPositions(),\n    "rotary": lambda'
-    edit(positions, '    "rotary": lambda', entry)
-    edit(config, '"rotary", "none"]', '"rotary", "neighbours", "none"]')
+    table = "_IN_ATTENTION: dict[str, Callable[[TransformerParams], AttentionPositions]] = {\n"
+    edit(positions, table, table + '    "neighbours": lambda params: NeighbourPositions(),\n')
+    edit(config, 'positions: Literal["learned", ', 'positions: Literal["learned", "neighbours", ')
     environment = clean_environment(PYTHONPATH=str(tmp_path))
     run = subprocess.run((sys.executable, "-c", ANSWERS), cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert run.stdout == "4\n", run.stderr

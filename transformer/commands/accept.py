@@ -83,8 +83,14 @@ def _require_the_rest_unchanged(stage: PipelineStage, code: Any) -> None:
         states = () if dep is code else dep.workspace_status().values()
         changed += [name for state in states for name in (state if isinstance(state, dict) else [str(dep)])]
     changed += [str(out) for out in stage.outs if out.workspace_status()]
+    missing = [str(each) for each in (*stage.deps, *stage.outs) if str(each) in changed and not each.exists]
+    if missing:
+        raise UserError(
+            f"{stage.name}: {', '.join(missing)} is not here, so nothing can be accepted: `dvc checkout` or `dvc pull`"
+            f" brings it, and `dvc repro {stage.name}` computes it"
+        )
     if changed:
         raise UserError(
             f"{stage.name}: {', '.join(changed)} changed as well, and only code can be accepted: run `dvc repro"
-            f" {stage.name}`, or `dvc checkout` first if a file is missing"
+            f" {stage.name}`"
         )
