@@ -49,7 +49,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "translation",
         {"tokenize.kind": "none", "vocab.kind": "bpe", "vocab.max_size": 600, "vocab.byte_fallback": True},
     ),
-    "translation of Unigram's pieces": ("translation", {"tokenize.kind": "none", "vocab.kind": "unigram"}),
+    "translation of Unigram's pieces": (
+        "translation",
+        {"tokenize.kind": "none", "vocab.kind": "unigram", "vocab.max_size": 600},
+    ),
     "sentiment of words by spaCy": ("sentiment", {"tokenize.kind": "spacy", "vocab.kind": "word"}),
 }
 
@@ -63,5 +66,5 @@ def test_every_stage_takes_them(case: str, tmp_path: Path) -> None:
     clone.change({"runtime.tracking": False, f"{task}.download.source": "files", f"{task}.download.bad_rows": "skip"})
     clone.change({f"{task}.download.path": str(tmp_path / "corpus")})
     clone.change({f"{task}.{leaf}": value for leaf, value in changes.items()})
-    assert clone.repro(f"report@{task}") == [f"{stage}@{task}" for stage in STAGES]
+    assert sorted(clone.repro(f"report@{task}")) == sorted(f"{stage}@{task}" for stage in STAGES)
     assert (clone.root / "reports" / task / "report.html").stat().st_size < 2_000_000, "a text of a megabyte is cut"
