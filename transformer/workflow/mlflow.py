@@ -165,9 +165,22 @@ def open_store(root: Path, experiment: str) -> Store:
     lock = FileLock(f"{database}.lock", timeout=_LOCK_SECONDS) if database else nullcontext()
     mlflow.set_tracking_uri(uri)  # the registry's database looks models up through the global one
     mlflow.set_registry_uri(uri)  # whatever MLFLOW_REGISTRY_URI says; for processes started from here too
-    client = mlflow.MlflowClient(uri, uri)
     with lock:
+        if database and not database.exists():
+            _create(database)
+        client = mlflow.MlflowClient(uri, uri)
         return Store(client, _experiment(client, uri, experiment), lock)
+
+
+def _create(database: Path) -> None:
+    """Make the tables in a file beside it, then rename: MLflow never opens a database killed within its migrations."""
+    import mlflow
+
+    new = database.with_name(f"{database.name}.new")
+    new.unlink(missing_ok=True)
+    uri = f"sqlite+pysqlite:///{quote(str(new), safe=' +/')}"
+    mlflow.MlflowClient(uri, uri)
+    new.replace(database)
 
 
 def _experiment(client: "MlflowClient", uri: str, name: str) -> str:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import ROOT, clean_environment, free_port
+from tests.kit import ROOT, clean_environment, free_port, until
 from tests.system.tracking.conftest import environment, run_in
 from tests.system.tracking.faults import faulty
 from tests.system.tracking.runs import client_of, edit, shown, sync
-from transformer.workflow.mlflow import in_words, without_password
+from transformer.workflow.mlflow import in_words, open_store, without_password
 
 SECONDS = 8
 SECRET = "hunter2"
@@ -103,6 +103,17 @@ def test_a_full_disk_costs_a_line(share: str, impatient: Path) -> None:
     assert (impatient / "done").exists() and "Traceback" not in printed, printed
     assert "disk is full" in printed or "has not taken the run" in printed, printed
     assert re.findall(r"^(\d) runs written$", printed, re.MULTILINE) == ["1", "0"]
+
+
+def test_a_process_killed_while_it_makes_the_database_leaves_none(root: Path) -> None:
+    """A half-made one would never open: MLflow's migrations go on only from where one ended."""
+    opening = "from pathlib import Path; from transformer.workflow.mlflow import open_store; open_store(Path(), 'x')"
+    process = subprocess.Popen([sys.executable, "-c", opening], cwd=root)
+    until(lambda: any(path.stat().st_size for path in root.glob("mlflow.db*") if path.suffix != ".lock"))
+    process.kill()
+    process.wait()
+    assert not (root / "mlflow.db").exists()
+    assert open_store(root, "x").runs("") == []
 
 
 def test_a_copied_store_is_refused_and_nothing_is_written_elsewhere(ready: Path, tmp_path: Path) -> None:
