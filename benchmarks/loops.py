@@ -49,6 +49,7 @@ class OurLoop:
         plain = {"epochs": 1, "patience": None, "accumulation": 1, "averaging": "none"}
         self.params = params.model_copy(update=plain)
         self.model, self.lr_scales, self.pieces = trainable.model, trainable.lr_scales, trainable.pieces
+        self.memory = None
         self._batches: Sequence[Ids] = ()
         self._losses: list[Tensor] = []
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from torch import nn
 
 from transformer.core.validation import Runtime
 from transformer.families.classifier.interface import (
@@ -12,8 +13,10 @@ from transformer.families.classifier.interface import (
     RecurrentClassifierParams,
 )
 from transformer.families.classifier.network import RecurrentClassifier, TransformerClassifier
-from transformer.families.language.interface import LanguageConfig, LanguageParams
+from transformer.families.language.interface import LanguageConfig, LanguageParams, ReformerParams, TransformerXLParams
 from transformer.families.language.network import LanguageTransformer
+from transformer.families.language.reformer import Reformer
+from transformer.families.language.transformer_xl import TransformerXL
 from transformer.families.seq2seq.interface import RecurrentParams, Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.network import Seq2SeqTransformer
 from transformer.families.seq2seq.recurrent import RecurrentSeq2Seq
@@ -121,6 +124,33 @@ def language(objective: str = "masked", **changes: Any) -> LanguageTransformer:
     params = LanguageParams(**({**LAYERS, **own} | changes))
     config = LanguageConfig(model=params, size=30, pad_id=0, mask_id=4, vocabulary_sha256="0" * 64)
     return LanguageTransformer(config).double().eval()
+
+
+def transformer_xl(**changes: Any) -> TransformerXL:
+    """A small Transformer-XL in float64, ready to predict; segments of 5 tokens remember 7 states."""
+    torch.manual_seed(0)
+    own = {"kind": "transformer_xl", "objective": "causal", "layers": 2, "output": "plain", "max_length": 5}
+    own |= {"memory_length": 7, "same_length": False, "clamp_length": None}
+    layers = {name: value for name, value in LAYERS.items() if name != "positions"}
+    config = LanguageConfig(
+        model=TransformerXLParams(**(layers | own | changes)), size=30, pad_id=0, mask_id=4, vocabulary_sha256="0" * 64
+    )
+    model = TransformerXL(config).double().eval()
+    for name, bias in model.named_parameters():
+        if name.endswith(("content_bias", "distance_bias")):
+            nn.init.normal_(bias)
+    return model
+
+
+def reformer(**changes: Any) -> Reformer:
+    """A small Reformer in float64, ready to predict; 4 buckets, chunks of 4 tokens."""
+    torch.manual_seed(0)
+    own = {"kind": "reformer", "objective": "causal", "layers": 2, "output": "plain", "norm": "pre", "buckets": 4}
+    own |= {"hash_rounds": 2, "chunk_length": 4, "hash_seed": 3, "feed_forward_chunk": None}
+    config = LanguageConfig(
+        model=ReformerParams(**(LAYERS | own | changes)), size=30, pad_id=0, mask_id=4, vocabulary_sha256="0" * 64
+    )
+    return Reformer(config).double().eval()
 
 
 def small_runtime(**changes: Any) -> Runtime:

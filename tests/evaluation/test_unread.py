@@ -8,7 +8,7 @@ import pytest
 
 from tests.stages import Stages
 from transformer.core.errors import UserError
-from transformer.core.files import read_json, read_rows
+from transformer.core.files import read_json, read_rows, read_table
 from transformer.core.task import open_task
 from transformer.data.vocabulary import read_vocabularies
 from transformer.families.classifier.report import ClassifierReporting, _charts
@@ -32,6 +32,7 @@ def test_translations_have_rates_and_another_corpus_is_refused(
     policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changes: dict[str, Any] = {"model.max_length": 14, "evaluate.long_sources": policy, "evaluate.max_length": 1}
+    changes |= {"evaluate.head_texts": 3}
     stages = Stages(tmp_path, "translation", monkeypatch, FEW | changes)
     stages.run(*TRAINED, "evaluate")
     evaluation = read_json(stages.reports / "evaluation.json")
@@ -43,6 +44,8 @@ def test_translations_have_rates_and_another_corpus_is_refused(
     assert found["source_unknown_rate"] == unknown > 0
     assert 0 < found["unfinished_rate"] <= 1
     signature = evaluation["signatures"]["perplexity"]
+    heads = [row["attention"] for row in read_table(stages.reports / "tables/heads.tsv")]
+    assert len(heads) == 6 and len({*heads}) == 3, "two heads of each attention"
     assert signature.startswith("vocabulary:") and signature.endswith("|cut:14"), "perplexity is of cut pairs"
     stages.content["translation"]["download"]["sample_rows"]["validation"] -= 1
     stages.run("download")

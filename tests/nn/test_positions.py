@@ -10,7 +10,7 @@ from tests.builders import LAYERS, classifier, seq2seq
 from transformer.families.seq2seq.network import Seq2SeqTransformer
 from transformer.nn.attention import MultiHeadAttention
 from transformer.nn.config import TransformerParams
-from transformer.nn.layers import DecoderLayer, EncoderLayer
+from transformer.nn.layers import DecoderLayer, Encoder, EncoderLayer
 from transformer.nn.positions import AttentionPositions, RotaryPositions, sinusoidal_table
 from transformer.reporting.attention_maps import collect_attention
 
@@ -92,7 +92,7 @@ def test_attention_to_the_source_knows_no_positions() -> None:
 
 
 def test_rotary_attention_without_positions_is_refused() -> None:
-    layer = EncoderLayer(TransformerParams(**(LAYERS | {"positions": "rotary"})))
+    (layer,) = Encoder(1, TransformerParams(**(LAYERS | {"positions": "rotary"}))).layers
     with pytest.raises(ValueError, match="needs the positions"):
         layer(torch.randn(1, 5, LAYERS["d_model"]), None)
 

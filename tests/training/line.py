@@ -34,6 +34,7 @@ class Line:
     """Fits y = 2x; its validation metrics are given."""
 
     lr_scales: Mapping[str, float] = MappingProxyType({})
+    memory = None
 
     def __init__(self, validation: Sequence[float] = ()) -> None:
         torch.manual_seed(0)

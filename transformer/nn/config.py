@@ -9,11 +9,9 @@ from transformer.core.validation import Section
 MOST_LAYERS = 1000
 
 
-class TransformerParams(Section):
+class LayerParams(Section):
     """The sizes and choices of a Transformer's layers (Vaswani et al. 2017, section 3)."""
 
-    kind: Literal["transformer"]
-    """The Transformer (Vaswani et al. 2017)."""
     d_model: int = Field(ge=1)
     """Width of embeddings and layer outputs."""
     heads: int = Field(ge=1)
@@ -33,8 +31,6 @@ class TransformerParams(Section):
     GELU's tanh approximation, which GPT-2 uses."""
     norm: Literal["post", "pre"]
     """Layer normalisation after the residual sum, as in the paper, or before each sublayer and once at the end."""
-    positions: Literal["learned", "sinusoidal", "rotary", "none"]
-    """Added to the embeddings (section 3.5), or `rotary`: in self-attention (Su et al. 2021)."""
     max_length: int = Field(ge=3)
     """Longest sequence in tokens, including special tokens."""
     embedding_init: Literal["xavier", "normal"]
@@ -63,6 +59,13 @@ class TransformerParams(Section):
             )
         return self
 
+
+class PositionedParams(LayerParams):
+    """The same with positions that are encoded one by one."""
+
+    positions: Literal["learned", "sinusoidal", "rotary", "none"]
+    """Added to the embeddings (section 3.5), or `rotary`: in self-attention (Su et al. 2021)."""
+
     @model_validator(mode="after")
     def _rotary_turns_pairs(self) -> Self:
         if self.positions == "rotary" and self.dimension_of_head % 2:
@@ -71,6 +74,13 @@ class TransformerParams(Section):
                 " to an even number, or choose other positions"
             )
         return self
+
+
+class TransformerParams(PositionedParams):
+    """A Transformer's layers and positions."""
+
+    kind: Literal["transformer"]
+    """The Transformer (Vaswani et al. 2017)."""
 
 
 class RecurrentLayerParams(Section):

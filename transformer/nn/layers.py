@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from transformer.nn.attention import KeyValue, MultiHeadAttention
-from transformer.nn.config import TransformerParams
+from transformer.nn.config import LayerParams, TransformerParams
 from transformer.nn.dropout import Dropout
+from transformer.nn.hashed import HashedAttention
 from transformer.nn.kernels.attention import Mask
 from transformer.nn.kernels.linear import Linear
 from transformer.nn.layout import Layout
@@ -43,7 +44,7 @@ _ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 class FeedForward(nn.Module):
     """FFN(x) = activation(x W_1 + b_1) W_2 + b_2 (Vaswani et al. 2017, eq. 2)."""
 
-    def __init__(self, params: TransformerParams) -> None:
+    def __init__(self, params: LayerParams) -> None:
         super().__init__()
         self.inner = Linear(params.d_model, params.d_ff)
         self.activation = _ACTIVATIONS[params.activation]()
@@ -62,7 +63,7 @@ class Residual(nn.Module):
     Post-norm: Vaswani et al. 2017, section 3.1; pre-norm: Xiong et al. 2020.
     """
 
-    def __init__(self, params: TransformerParams) -> None:
+    def __init__(self, params: LayerParams) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(params.d_model)
         self.dropout = Dropout(params.dropout)
@@ -70,19 +71,21 @@ class Residual(nn.Module):
 
     def forward(self, states: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """states: (B, T, C); sublayer: (B, T, C) -> (B, T, C). Returns (B, T, C)."""
-        if self.pre:
-            dropped: Tensor = self.dropout(sublayer(self.norm(states)))
-            return states + dropped
-        normed: Tensor = self.norm(states + self.dropout(sublayer(states)))
-        return normed
+        dropped: Tensor = self.dropout(sublayer(self.normed(states)))
+        total = states + dropped
+        return total if self.pre else self.norm(total)
+
+    def normed(self, states: Tensor) -> Tensor:
+        """Return what a sublayer reads of `states`."""
+        return self.norm(states) if self.pre else states
 
 
-def final_norm(params: TransformerParams) -> nn.Module:
+def final_norm(params: LayerParams) -> nn.Module:
     """Return a pre-norm stack's final layer norm; the identity for post-norm, whose layers already end with one."""
     return nn.LayerNorm(params.d_model) if params.norm == "pre" else nn.Identity()
 
 
-def multi_head_attention(params: TransformerParams, positions: AttentionPositions | None = None) -> MultiHeadAttention:
+def multi_head_attention(params: LayerParams, positions: AttentionPositions | None = None) -> MultiHeadAttention:
     """Make multi-head attention with the sizes in `params`; positions: as in `MultiHeadAttention`."""
     return MultiHeadAttention(
         params.d_model,
@@ -101,9 +104,9 @@ def no_cache(new: KeyValue) -> KeyValue:
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward."""
 
-    def __init__(self, params: TransformerParams) -> None:
+    def __init__(self, params: LayerParams, attention: MultiHeadAttention) -> None:
         super().__init__()
-        self.attention = multi_head_attention(params, attention_positions(params))
+        self.attention = attention
         self.attention_residual = Residual(params)
         self.feed_forward = FeedForward(params)
         self.feed_forward_residual = Residual(params)
@@ -114,16 +117,19 @@ class EncoderLayer(nn.Module):
         mask: Mask | None,
         positions: Tensor | None = None,
         *,
+        before: Tensor | None = None,
         causal: bool = False,
         extend: Callable[[KeyValue], KeyValue] = no_cache,
     ) -> Tensor:
         """states: (B, S, C), or (N, C) packed. Returns the same shape.
 
-        mask and causal as in `attend`; positions: (S,) or (N,); extend: prepends earlier keys and values.
+        mask and causal as in `attend`; positions: (S,) or (N,); before: states (B, M, C) that are attended to as well,
+        in front of the others; extend: prepends earlier keys and values.
         """
 
         def attend(x: Tensor) -> Tensor:
-            memory = extend(self.attention.project(x, positions))
+            read = x if before is None else torch.cat((self.attention_residual.normed(before), x), dim=1)
+            memory = extend(self.attention.project(read, positions))
             attended: Tensor = self.attention(x, memory, mask, causal=causal, positions=positions)
             return attended
 
@@ -132,12 +138,16 @@ class EncoderLayer(nn.Module):
         return encoded
 
 
+def _encoder_layer(params: TransformerParams) -> EncoderLayer:
+    return EncoderLayer(params, multi_head_attention(params, attention_positions(params)))
+
+
 class Encoder(nn.Module):
     """A stack of encoder layers over embedded tokens."""
 
     def __init__(self, layers: int, params: TransformerParams) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(EncoderLayer(params) for _ in range(layers))
+        self.layers = nn.ModuleList(_encoder_layer(params) for _ in range(layers))
         self.norm = final_norm(params)
 
     def forward(self, states: Tensor, layout: Layout, *, causal: bool = False) -> Tensor:
@@ -147,6 +157,18 @@ class Encoder(nn.Module):
             states = layer(states, mask, layout.positions, causal=causal, extend=partial(layout.extend, index))
         encoded: Tensor = self.norm(states)
         return encoded
+
+
+def attend_to_source(
+    attention: MultiHeadAttention, states: Tensor, encoded: Tensor | KeyValue, mask: Mask | None
+) -> Tensor:
+    """Let `states` attend to a source; arguments as in `DecoderLayer.forward`. Returns the shape of `states`."""
+    if not isinstance(encoded, KeyValue):
+        attended: Tensor = attention(states, attention.project(encoded), mask)
+        return attended
+    queries = states.reshape(encoded.key.shape[0], -1, states.shape[-1])
+    of_rows: Tensor = attention(queries, encoded, mask)
+    return of_rows.view_as(states)
 
 
 class DecoderLayer(nn.Module):
@@ -177,20 +199,16 @@ class DecoderLayer(nn.Module):
         source_mask, mask: masks of cross-attention and self-attention, as in `attend`; positions: of the states, (T,)
         or (N,); extend: prepends the target's cached keys and values.
         """
-        source = encoded if isinstance(encoded, KeyValue) else self.source_attention.project(encoded)
 
         def attend_to_target(x: Tensor) -> Tensor:
             target = extend(self.attention.project(x, positions))
             attended: Tensor = self.attention(x, target, mask, causal=True, positions=positions)
             return attended
 
-        def attend_to_source(x: Tensor) -> Tensor:
-            queries = x if source is not encoded else x.reshape(source.key.shape[0], -1, x.shape[-1])
-            attended: Tensor = self.source_attention(queries, source, source_mask)
-            return attended.view_as(x)
-
         states = self.attention_residual(states, attend_to_target)
-        states = self.source_residual(states, attend_to_source)
+        states = self.source_residual(
+            states, lambda x: attend_to_source(self.source_attention, x, encoded, source_mask)
+        )
         decoded: Tensor = self.feed_forward_residual(states, self.feed_forward)
         return decoded
 
@@ -227,7 +245,7 @@ class Decoder(nn.Module):
         return [KeyValue(*(part.contiguous() for part in held)) for held in projected]
 
 
-def initialise(module: nn.Module, params: TransformerParams) -> None:
+def initialise(module: nn.Module, params: LayerParams) -> None:
     """Initialise matrices Xavier-uniformly (Glorot and Bengio 2010), or as set in `params`; biases keep PyTorch's
     default.
     """
@@ -243,7 +261,7 @@ def initialise(module: nn.Module, params: TransformerParams) -> None:
 
 def _scale_outputs(layers: nn.ModuleList) -> None:
     """Divide the last matrix of every sublayer of a stack by the square root of the number of sublayers."""
-    outputs = [part.output for part in layers.modules() if isinstance(part, MultiHeadAttention)]
+    outputs = [part.output for part in layers.modules() if isinstance(part, MultiHeadAttention | HashedAttention)]
     outputs += [part.outer for part in layers.modules() if isinstance(part, FeedForward)]
     for output in outputs:
         output.weight.detach().div_(len(outputs) ** 0.5)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.nn.config import TransformerParams
+from transformer.nn.config import LayerParams, PositionedParams
 from transformer.nn.dropout import Dropout
 
 
@@ -93,18 +93,18 @@ class RotaryPositions(AttentionPositions):
 
 # By the value of `model.positions`: what is added to the embeddings, and what attention uses.
 _ADDED: dict[str, Callable[[int, int], nn.Module]] = {"learned": LearnedPositions, "sinusoidal": SinusoidalPositions}
-_IN_ATTENTION: dict[str, Callable[[TransformerParams], AttentionPositions]] = {
+_IN_ATTENTION: dict[str, Callable[[PositionedParams], AttentionPositions]] = {
     "rotary": lambda params: RotaryPositions(params.max_length + 1, params.dimension_of_head),  # + 1: a [CLS] token
 }
 
 
-def embedding_positions(params: TransformerParams, *, extra: int = 0) -> nn.Module:
+def embedding_positions(params: PositionedParams, *, extra: int = 0) -> nn.Module:
     """Return the module that `params.positions` adds to the embeddings; extra: positions beyond the longest text."""
     make = _ADDED.get(params.positions)
     return NoPositions() if make is None else make(params.max_length + extra, params.d_model)
 
 
-def attention_positions(params: TransformerParams) -> AttentionPositions:
+def attention_positions(params: PositionedParams) -> AttentionPositions:
     """Return the position encoding that `params.positions` selects for self-attention."""
     make = _IN_ATTENTION.get(params.positions)
     return AttentionPositions() if make is None else make(params)
@@ -113,7 +113,7 @@ def attention_positions(params: TransformerParams) -> AttentionPositions:
 class TokenEmbedding(nn.Module):
     """Token embedding, optionally scaled by sqrt(d_model), plus positions, then dropout (sections 3.4, 3.5, 5.4)."""
 
-    def __init__(self, tokens: nn.Embedding, positions: nn.Module, params: TransformerParams) -> None:
+    def __init__(self, tokens: nn.Embedding, positions: nn.Module, params: LayerParams) -> None:
         """tokens: the embedding table, possibly shared with other parts of the model; positions: maps positions to the
         addend.
         """

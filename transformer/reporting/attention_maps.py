@@ -24,6 +24,7 @@ from transformer.core.paths import Paths
 from transformer.core.task import Task
 from transformer.core.validation import Section
 from transformer.nn.attention import MultiHeadAttention
+from transformer.nn.hashed import HashedAttention
 from transformer.reporting.style import FILE, TITLE, WEIGHTS, packed, plain
 
 Maps = dict[str, Tensor]
@@ -43,7 +44,7 @@ def collect_attention(model: nn.Module) -> Iterator[Maps]:
     maps: Maps = {}
     handles = []
     for name, module in model.named_modules():
-        if isinstance(module, MultiHeadAttention):
+        if isinstance(module, MultiHeadAttention | HashedAttention):
             handles.append(module.register_forward_hook(partial(_recompute, maps, name), with_kwargs=True))
         elif getattr(module, MARKER, False):
             handles.append(module.register_forward_hook(partial(_keep, maps, name)))
@@ -55,7 +56,12 @@ def collect_attention(model: nn.Module) -> Iterator[Maps]:
 
 
 def _recompute(
-    maps: Maps, name: str, module: MultiHeadAttention, args: tuple[Any, ...], kwargs: dict[str, Any], _: Tensor
+    maps: Maps,
+    name: str,
+    module: MultiHeadAttention | HashedAttention,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    _: Tensor,
 ) -> None:
     with torch.no_grad():
         _append(maps, name, module.weights(*args, **kwargs))

@@ -90,6 +90,18 @@ def bar_chart(title: str, columns: Columns, *, group: str, value: str, count: st
     return Picture(alt, rendered("svg", title, draw), numbers)
 
 
+def interval_chart(title: str, columns: Columns, *, group: str, value: str, label: str, x_label: str) -> Picture:
+    """Plot one point per group with its interval, in the columns low and high; label, x_label: as in `bar_chart`."""
+    groups = list(columns[group])
+    values, low, high = ([float(cell or "nan") for cell in columns[name]] for name in (value, "low", "high"))
+    draw = partial(_intervals, title, groups, values, low, high, x_label)
+    clear = [name for name, start, end in zip(groups, low, high, strict=True) if start > 0 or end < 0]
+    alt = f"{title}. The interval excludes 0 for: {', '.join(clear) or 'none'}."
+    names = (group, value, "low", "high")
+    numbers = Table(title, [label, x_label, "low", "high"], _cells([columns[name] for name in names]))
+    return Picture(alt, rendered("svg", title, draw), numbers)
+
+
 def _label(number: float) -> str:
     """Format with three digits, but as 1 or 100 only if exact, and without rounding off thousands."""
     if abs(number) >= _LARGE:
@@ -139,6 +151,26 @@ def _lines(title: str, lines: Mapping[str, Sequence[tuple[float, float]]], x_lab
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))  # no half epochs
     if len(lines) > 1:
         axes.legend()
+    return figure
+
+
+def _intervals(
+    title: str,
+    groups: Sequence[str],
+    values: Sequence[float],
+    low: Sequence[float],
+    high: Sequence[float],
+    x_label: str,
+) -> Figure:
+    figure = Figure(figsize=(_SIZE[0], 1.2 + 0.25 * len(groups)))
+    axes = figure.subplots()
+    axes.hlines(range(len(groups)), low, high, color=COLOURS[0], linewidth=2)
+    axes.plot(values, range(len(groups)), "o", color=COLOURS[0], markersize=4)
+    axes.axvline(0, color="0.6", linewidth=0.8)
+    axes.set_yticks(range(len(groups)), [plain(group, 60) for group in groups])
+    axes.invert_yaxis()
+    axes.set_title(title)
+    axes.set_xlabel(x_label)
     return figure
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
 from transformer.evaluation.headline import metric_label, splits, with_interval
-from transformer.reporting.content import Columns, Picture, Section, Table, line_chart
+from transformer.reporting.content import Columns, Picture, Section, Table, interval_chart, line_chart
 from transformer.reporting.style import FILE
 from transformer.workflow.pipeline import OPTIONAL
 
@@ -104,6 +104,20 @@ def score_table(result: Files, names: Sequence[str]) -> Section:
     header = ["split", *(metric_label(name, evaluation) for name in names)]
     table = Table("Scores, with 95 % bootstrap intervals", header, rows)
     return Section("Scores", text, tables=[table])
+
+
+def head_costs(result: Files, unit: str) -> Iterator[Section]:
+    """Show what each attention head is worth, if it was measured; unit: of the cost, such as BLEU."""
+    if not (result.reports / "tables" / "heads.tsv").exists():
+        return
+    shown = dict(result.columns("tables/heads.tsv"))
+    if shown:
+        shown["name"] = [f"{where}, head {head}" for where, head in zip(shown["attention"], shown["head"], strict=True)]
+        how = {"group": "name", "value": "cost", "label": "head", "x_label": f"{unit} lost without the head"}
+        text = (
+            "What the first validation texts lose when one head is left out of the trained model (Michel et al. 2019)."
+        )
+        yield Section("Attention heads", text, [interval_chart("Cost of removing each head", shown, **how)])
 
 
 def all_figures(result: Files) -> Section:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
@@ -43,6 +43,9 @@ class Learner(Protocol):
     @property
     def lr_scales(self) -> Mapping[str, float]:
         """Learning-rate factors by parameter name; 1 for all others."""
+
+    memory: Any
+    """What the next loss depends on besides the weights: replaced, never changed, by `loss`; None for nothing."""
 
     def pieces(self, rows: Ids) -> Sequence[Ids]:
         """Split a batch into micro-batches for gradient accumulation; usually just one."""
@@ -108,6 +111,8 @@ class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
 
     lr_scales: Mapping[str, float] = MappingProxyType({})
     """Learning-rate factors by parameter name, see `Learner.lr_scales`."""
+    memory: Any = None
+    """See `Learner.memory`."""
 
     def __init__(
         self,

@@ -174,6 +174,7 @@ class _Training:
             "curve": self.history.curve,
             "model": unique_state(self.trainable.model),
             "updates": self.update.state(),
+            "memory": self.trainable.memory,
             "averaging": self.averaging.state(),
             "observer": self.observer.memory(),
             "seconds": {"updating": self._updating, "saving": self.resume.seconds - self._saving},
@@ -190,6 +191,7 @@ class _Training:
         self.history = History(state["history"], state["best"], state["curve"])
         put_state(self.trainable.model, state["model"])
         self.update.restore(state["updates"])
+        self.trainable.memory = _on_device(state["memory"], self.compute.device)
         self.averaging.restore(state["averaging"], self.compute.device)
         self._updating, self._saving = state["seconds"]["updating"], -state["seconds"]["saving"]
         self.observer.resume(self.step, state["observer"])
@@ -306,3 +308,7 @@ def _weights(model: nn.Module, state: State | None) -> Iterator[None]:
 
 def _copy(model: nn.Module) -> State:
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in unique_state(model).items()}
+
+
+def _on_device(memory: list[torch.Tensor] | None, device: torch.device) -> list[torch.Tensor] | None:
+    return None if memory is None else [tensor.to(device) for tensor in memory]

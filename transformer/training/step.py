@@ -97,7 +97,9 @@ class Step:
         params, group, optimizer = self._params, self._group, self._optimizer
         rows, each = sum(map(len, batches)), params.shards // group.size
         first, parts = group.rank * each, cut(batches, params.shards)
+        memory = self._learner.memory
         while True:
+            self._learner.memory = memory
             tree, losses, failure = TreeSum(), list[BatchLoss](), None
             try:
                 for number, part in enumerate(parts[first : first + each], start=first):
@@ -122,6 +124,7 @@ class Step:
         norm = nn.utils.get_total_norm(gradients)
         finite = torch.isfinite(norm) & torch.isfinite(torch.stack([loss.total for loss in losses]).sum())
         if not self._may_step(finite, step):
+            self._learner.memory = memory
             optimizer.zero_grad()
             return []
         if params.clip is not None:

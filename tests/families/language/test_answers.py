@@ -35,7 +35,7 @@ TEXTS = ["the film was good.", "the film was not good, and the plot was bad.", "
 DECODING: dict[str, Any] = {
     "method": "greedy", "beam_size": 3, "n_best": 1, "stopping": "exact", "length_normalization": "length",
     "length_penalty": 1.0, "no_repeat_ngram": None, "max_length": 6, "temperature": 1.0, "top_k": None, "top_p": None,
-    "seed": 1, "batch_size": 4, "stride": None, "mask_stride": 3,
+    "seed": 1, "batch_size": 4, "stride": None, "memory_length": None, "hash_rounds": None, "mask_stride": 3,
 }  # fmt: skip
 VOCABULARIES: dict[str, Callable[[], Vocabulary]] = {
     "word": lambda: word_vocabulary((text.replace(".", " .") for text in TEXTS), min_frequency=1, max_size=None),

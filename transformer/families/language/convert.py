@@ -13,6 +13,7 @@ from transformer.evaluation.bootstrap import Floats, bootstrap
 from transformer.families.language.engines import CAUSAL
 from transformer.families.language.formats import ctranslate2_example, language_graph, onnx_example, write_ctranslate2
 from transformer.families.language.model import LanguageModel
+from transformer.families.language.network import LanguageTransformer
 from transformer.families.language.scoring import TokenScores, each_token
 from transformer.families.language.torch_model import TorchLanguageModel
 from transformer.inference.bundle import CONFIG, open_bundle
@@ -26,6 +27,11 @@ from transformer.inference.conversion import (
 from transformer.inference.onnx_export import quantized, write_model
 
 _SAMPLES = 1000
+_NO_GRAPH = {
+    "transformer_xl": "a graph reads one segment, and what is around it would have to remember the others",
+    "reformer": "a graph has no hashes that are the same in every runtime: they decide what a token sees",
+}
+"""Why ONNX does not hold a kind of model."""
 
 
 class Verification:
@@ -78,6 +84,8 @@ class LanguageConverter(Converter[TorchLanguageModel, Verification]):
     def ctranslate2(self) -> Conversion | str:
         """Return the CTranslate2 conversion, or the reason why there is none."""
         model, vocabulary = self.exported.model, self.exported.vocabulary
+        if not isinstance(model, LanguageTransformer):
+            return f"CTranslate2 has no layers of model.kind `{model.config.model.kind}`"
         if not model.causal:
             return "CTranslate2 has no output layer over an encoder (model.objective `masked`); ONNX holds the model"
         if model.config.model.output != "plain":
@@ -88,9 +96,12 @@ class LanguageConverter(Converter[TorchLanguageModel, Verification]):
 
         return self._conversion(ctranslate2_example(self.exported, self._ids()), write)
 
-    def onnx(self) -> Conversion:
-        """Return the ONNX conversion."""
-        graph = language_graph(self.exported.model)
+    def onnx(self) -> Conversion | str:
+        """Return the ONNX conversion, or the reason why there is none."""
+        model = self.exported.model
+        if not isinstance(model, LanguageTransformer):
+            return _NO_GRAPH[model.config.model.kind]
+        graph = language_graph(model)
 
         def write(folder: Path, int8: bool) -> None:
             write_model(folder / "language_model.onnx", quantized(graph) if int8 else graph)

@@ -1,9 +1,11 @@
 """download: writes texts, one per row, without evaluation texts of another task."""
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
@@ -14,6 +16,7 @@ from transformer.core.paths import Paths
 from transformer.core.task import NO_INPUT, UNSUPERVISED, Task
 from transformer.core.validation import StageParams
 from transformer.data.corpus import Corpus, Row, clean_text
+from transformer.data.document import read_document
 from transformer.data.select import Selection
 from transformer.data.sources import Download, open_corpus
 
@@ -21,6 +24,9 @@ from transformer.data.sources import Download, open_corpus
 class TextDownload(Download):
     """Source of the texts."""
 
+    source: Literal["sample", "files", "hub", "document"]  # type: ignore[assignment]  # one more than other tasks
+    """`sample`: the folder `samples`; `files`: the folder `path`; `hub`: `repository` on the Hugging Face Hub;
+    `document`: the files `*.txt` in `path` as one text, whose end is validation and test, with ⏎ for line breaks."""
     unsupervised: bool
     """Add the corpus's split `unsupervised` to the training texts."""
     held_out: str = Field(min_length=1)
@@ -37,13 +43,7 @@ class Params(StageParams):
 def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
     """Write the corpus to `paths.corpus`. Returns the rows per split. Raises UserError."""
     section = params.download
-    with open_corpus(
-        section,
-        task,
-        columns=("text",),
-        output=paths.corpus,
-        progress=params.runtime.progress,
-    ) as corpus:
+    with _opened(task, params, paths) as corpus:
         joined = _joined(corpus, unsupervised=section.unsupervised)
         mixed = section.unsupervised and not joined.added
         own = [split for split in joined.splits if mixed and split != "train"]
@@ -51,6 +51,14 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
         return selection.write(
             paths.corpus, lambda split: checked, label=lambda row: None, text=lambda row: row["text"], observer=observer
         )
+
+
+def _opened(task: Task, params: Params, paths: Paths) -> AbstractContextManager[Corpus]:
+    section = params.download
+    if section.source == "document":
+        shares = {"validation_fraction": section.validation_fraction, "test_fraction": section.test_fraction}
+        return nullcontext(read_document(Path(section.path), **shares))
+    return open_corpus(section, task, columns=("text",), output=paths.corpus, progress=params.runtime.progress)
 
 
 def _joined(corpus: Corpus, *, unsupervised: bool) -> Corpus:

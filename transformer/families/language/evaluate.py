@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -23,6 +24,8 @@ from transformer.evaluation.baseline import (
     ScoringParams,
     evaluated_splits,
 )
+from transformer.evaluation.bootstrap import bootstrap
+from transformer.evaluation.heads import HeadParams, Measured, write_head_costs
 from transformer.families.language.interface import MASK
 from transformer.families.language.model import LanguageModel
 from transformer.families.language.scores import (
@@ -68,7 +71,7 @@ _PLACES = ("place", "tokens", "loss")
 _SHOWN = 20  # texts per split in the table of highest losses
 
 
-class EvaluateParams(AnswerParams, ScoringParams):
+class EvaluateParams(AnswerParams, ScoringParams, HeadParams):
     """`evaluate`: how texts are continued and scored."""
 
     max_texts: int | None = Field(ge=1)
@@ -139,8 +142,21 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
     scored = answers["test"].scored
     write_table(paths.plots / "loss_by_place.tsv", _PLACES, by_place(scored.nats, scored.counts))
     write_json(paths.evaluation, figures)
+    if params.evaluate.head_texts:
+        first = sequences["validation"][: params.evaluate.head_texts]
+        write_head_costs(paths.tables, model.model, partial(_loss, model, first, params.evaluate), observer)
     write_table(paths.predictions, COLUMNS, _rows(answers))
     return {name: float(figures["validation"][name]) for name in _MAIN}
+
+
+def _loss(model: TorchLanguageModel, sequences: Sequence[Ids], params: EvaluateParams) -> Measured:
+    """Return the loss per token."""
+    found = score(model.engine, sequences, params, Observer()).texts
+    nats, tokens = (
+        np.array(each) for each in zip(*((-each.log_probability, each.tokens) for each in found), strict=True)
+    )
+    drawn = bootstrap(lambda weights: weights @ nats / (weights @ tokens), len(found), params.bootstrap_samples)
+    return float(nats.sum() / tokens.sum()), drawn
 
 
 def _answered(

@@ -11,6 +11,7 @@ from transformer.core.task import Task
 from transformer.core.validation import Hardware, StageParams
 from transformer.data.vocabulary import clip
 from transformer.families.language.interface import MASK
+from transformer.families.language.long_figures import write_long_figures
 from transformer.families.language.scoring import AnsweringParams
 from transformer.families.language.torch_model import TorchLanguageModel
 from transformer.families.language.training_params import LanguageTrainParams
@@ -49,6 +50,7 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
     model = TorchLanguageModel(paths.trained, paths.vocab, paths.tokens, params.evaluate, compute.device)
     total = updates(paths.history, params.train.epochs)
     written = explain(paths.figures, Schedule(params.train, total, model.model.d_model))
+    written += write_long_figures(paths, model)
     explored = []
     for number, text in enumerate(sentences(task, params.figures, paths, "text"), start=1):
         for drawing in drawings_of(model, text, layers=params.figures.layers):
@@ -66,7 +68,7 @@ def drawings_of(model: TorchLanguageModel, text: str, *, layers: str) -> list[Dr
 
 def _drawings(model: TorchLanguageModel, text: str, *, layers: str) -> Iterator[Drawing]:
     whole = model.encode_gaps(text)
-    ids = clip(whole, model.engine.positions)
+    ids = clip(whole, model.model.config.model.max_length)  # one segment, of a Transformer-XL
     device = next(model.model.parameters()).device
     with torch.inference_mode(), collect_attention(model.model) as maps:
         model.model(torch.from_numpy(ids)[None].to(device))

@@ -10,6 +10,7 @@ import torch
 from ctranslate2.specs import TransformerDecoderModelSpec, TransformerDecoderSpec
 
 from transformer.data.vocabulary import Vocabulary
+from transformer.families.language.interface import LanguageParams
 from transformer.families.language.network import LanguageTransformer
 from transformer.families.language.torch_model import TorchLanguageModel
 from transformer.inference.ctranslate2_layers import (
@@ -88,6 +89,7 @@ def _escaped(code: str) -> str:
 def write_ctranslate2(folder: Path, model: LanguageTransformer, vocabulary: Vocabulary, *, int8: bool) -> None:
     """Write the model to `folder`, which must not exist."""
     params = model.config.model
+    assert isinstance(params, LanguageParams)
     decoder = TransformerDecoderSpec(params.layers, with_encoder_attention=False, **stack_options(params))
     fill_embedding(decoder, decoder.embeddings, model.embedding, params)
     for theirs, ours in zip(decoder.layer, model.encoder.layers, strict=True):

@@ -8,7 +8,7 @@ from transformer.evaluation.headline import headline, percent, value
 from transformer.families.language.scores import METRICS, of_rows, resampled, scores
 from transformer.families.language.scores import differing as differing_texts
 from transformer.reporting.content import Section, Table, bar_chart
-from transformer.reporting.result import Files, learning_curves, score_table
+from transformer.reporting.result import Files, head_costs, learning_curves, score_table
 
 Row = dict[str, str]
 
@@ -50,6 +50,7 @@ class LanguageReporting(Reporting):
         )
         text = f"Of the split {result.main_split}: how much the model makes of the context that a token has."
         yield Section("Where in the context", text, [places])
+        yield from head_costs(result, "nats per token")
         yield _texts(result, "samples", "Samples", "What the model makes of a beginning, or of a gap.")
         yield _texts(result, "unexpected", "Least expected texts", "The 20 texts of each split with the highest loss.")
 

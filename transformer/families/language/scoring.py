@@ -26,6 +26,10 @@ class AnswerParams(SearchParams):
     stride: int | None = Field(ge=1)
     """Texts longer than the context are scored in windows that start this many tokens apart, so that most tokens have a
     long context (with `masked`, on both sides); null for windows that do not overlap."""
+    memory_length: int | None = Field(ge=0, default=None)
+    """`transformer_xl`: states remembered in evaluation and use; null for as many as in training."""
+    hash_rounds: int | None = Field(ge=0, default=None)
+    """`reformer`: rounds of hashing in evaluation and use; null for as many as in training, 0 for full attention."""
     mask_stride: int = Field(ge=2)
     """`masked`: tokens are scored in this many passes over a text, each of which masks every
     n-th token, n being this number."""
@@ -113,7 +117,8 @@ class Scored(NamedTuple):
 def score(engine: Engine, sequences: Sequence[Ids], params: AnswerParams, observer: Observer) -> Scored:
     """Score encoded texts, from begin to end token. Rounded to 4 decimals (summation order)."""
     sums = np.zeros((len(sequences), 3))
-    nats, counts = np.zeros(engine.positions), np.zeros(engine.positions)
+    places = min(engine.positions, 1 << max(map(len, sequences), default=0).bit_length())
+    nats, counts = np.zeros(places), np.zeros(places)
     starts = range(0, len(sequences), _TEXTS)
     for start in observer.progress(starts, total=len(starts), what="score"):
         for each in _batches(engine, sequences[start : start + _TEXTS], start, params):

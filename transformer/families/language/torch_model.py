@@ -13,7 +13,8 @@ from transformer.data.store import Ids
 from transformer.data.vocabulary import read_vocabularies, require_size
 from transformer.families.language.interface import LanguageConfig
 from transformer.families.language.model import LanguageModel, never_generated
-from transformer.families.language.network import LanguageTransformer
+from transformer.families.language.network import LanguageNetwork
+from transformer.families.language.networks import build_network, use
 from transformer.families.language.scoring import AnswerParams, Floats
 from transformer.inference.torch_steps import TorchSteps
 from transformer.nn.device import in_turns, inference_device
@@ -26,11 +27,11 @@ class CausalGenerator(TorchSteps):
     The prompts of a batch have equal length.
     """
 
-    def __init__(self, model: LanguageTransformer, never: tuple[int, ...]) -> None:
+    def __init__(self, model: LanguageNetwork, never: tuple[int, ...]) -> None:
         """never: tokens that are never generated."""
         super().__init__(model, never)
         self._model = model
-        self.positions = model.config.model.max_length
+        self.positions = model.context
         self.source_pad_id = model.config.pad_id
 
     def _logits(self, states: Tensor) -> Tensor:
@@ -43,11 +44,11 @@ _ROWS = 512  # positions whose logits are in memory at a time
 class TorchEngine:
     """An `Engine` that runs the network on its device."""
 
-    def __init__(self, model: LanguageTransformer, never: tuple[int, ...]) -> None:
+    def __init__(self, model: LanguageNetwork, never: tuple[int, ...]) -> None:
         """never: tokens that are never generated."""
         self._model, self._never = model.eval(), never
         config = model.config
-        self.causal, self.positions = model.causal, config.model.max_length
+        self.causal, self.positions = model.causal, model.context
         self.pad_id, self.mask_id = config.pad_id, config.mask_id
 
     @cached_property
@@ -103,7 +104,8 @@ class TorchLanguageModel(LanguageModel):
         Raises UserError if a file is missing or broken.
         """
         config = load_config(trained, LanguageConfig)
-        self.model = load_model(trained, lambda: LanguageTransformer(config)).to(device)
+        self.model = load_model(trained, lambda: build_network(config)).to(device)
+        use(self.model, memory_length=decoding.memory_length, hash_rounds=decoding.hash_rounds)
         vocabulary = read_vocabularies(vocab, "text")["text"]
         require_size(vocabulary, config.size, vocab)
         super().__init__(TorchEngine(self.model, never_generated(vocabulary)), vocabulary, pretokenizer, decoding)

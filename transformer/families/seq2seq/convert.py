@@ -36,6 +36,7 @@ from transformer.inference.conversion import (
     require_quality,
 )
 from transformer.inference.search import Generator
+from transformer.nn.evolved import EvolvedEncoder
 
 _BATCH = 64
 _SAMPLES = 1000
@@ -186,6 +187,8 @@ class Seq2SeqConverter(Converter[TorchTranslator, Verification]):
         model, vocabularies = self.exported.model, self.exported.vocabularies
         if not isinstance(model, Seq2SeqTransformer):
             return "CTranslate2 has no recurrent layers (model.kind `recurrent`)"
+        if isinstance(model.encoder, EvolvedEncoder):
+            return "CTranslate2 has no cells of the Evolved Transformer (model.layer `evolved`)"
 
         def write(folder: Path, int8: bool) -> None:
             write_ctranslate2(folder, model, vocabularies["source"], vocabularies["target"], int8=int8)
@@ -198,6 +201,8 @@ class Seq2SeqConverter(Converter[TorchTranslator, Verification]):
         model, vocabularies = self.exported.model, self.exported.vocabularies
         if not isinstance(model, Seq2SeqTransformer):
             return "recurrent decoders (model.kind `recurrent`) are served by PyTorch alone"
+        if isinstance(model.encoder, EvolvedEncoder):
+            return "the cells of the Evolved Transformer (model.layer `evolved`) are served by PyTorch alone"
         graphs = onnx_graphs(model, vocabularies["target"])
 
         def write(folder: Path, int8: bool) -> None:

@@ -1,7 +1,7 @@
 """evaluate: scores translations of validation and every test split, with intervals and the worst sentences."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -23,6 +23,7 @@ from transformer.evaluation.baseline import (
     ScoringParams,
     evaluated_splits,
 )
+from transformer.evaluation.heads import HeadParams, Measured, write_head_costs
 from transformer.families.seq2seq.decode import DecodingParams, Search, search_batch
 from transformer.families.seq2seq.metrics import (
     Group,
@@ -91,7 +92,7 @@ _SHOWN = 20  # sentences per split and kind in the table
 _MAIN = ("bleu", "bleu_low", "bleu_high", "chrf", "perplexity", "length_ratio", "duplicates")
 
 
-class EvaluateParams(DecodingParams, ScoringParams):
+class EvaluateParams(DecodingParams, ScoringParams, HeadParams):
     """`evaluate`: how translations are generated and scored."""
 
     @model_validator(mode="after")
@@ -172,7 +173,29 @@ def _evaluated(
     tables.write(paths)
     write_table(paths.tables / "duplicates.tsv", LeakageCheck.COLUMNS, leakage.rows)
     write_json(paths.evaluation, figures)
+    if params.evaluate.head_texts:
+        write_head_costs(paths.tables, translator.model, _greedy_bleu(params, translator, paths), observer)
     return {name: float(figures["validation"][name]) for name in _MAIN if name in figures["validation"]}
+
+
+def _greedy_bleu(params: Params, translator: TorchTranslator, paths: Paths) -> Callable[[], Measured]:
+    """Return a function that scores greedy translations of the first validation sentences, by -BLEU on text."""
+    pairs = EncodedPairs(paths.encoded / "validation", translator.model.config)
+    count = min(params.evaluate.head_texts, len(pairs))
+    sources = [pairs.source[row] for row in range(count)]
+    references = _column(paths.corpus, "validation", translator, "target")[:count]
+    target = translator.pretokenizers["target"]
+    decoding = params.evaluate.model_copy(update={"method": "greedy", "n_best": 1})
+    search = Search(translator.generator, translator.vocabularies["source"], translator.vocabularies["target"])
+
+    def measure() -> Measured:
+        found = search(sources, decoding, Observer(), None)
+        texts = [translator.text(translator.line(best)) for best, *_ in found]
+        metrics = text_metrics(texts, references, cased=not target.lowercase, language=target.language)
+        bleu = next(metric for name, metric in metrics.items() if name.startswith("bleu"))
+        return -bleu.score(), -bleu.resampled(params.evaluate.bootstrap_samples)
+
+    return measure
 
 
 def _column(corpus: Path, split: str, translator: TorchTranslator, side: str) -> list[str]:

@@ -28,6 +28,7 @@ from transformer.inference.ctranslate2_layers import (
     stack_options,
 )
 from transformer.inference.onnx_export import Input, Tensors, by_layer, exported, flat, memory, quantized, write_model
+from transformer.nn.layers import Encoder
 from transformer.nn.layout import selected
 
 _HEAD = '''"""Translates with {library} alone: pip install {packages}, then python example.py in this folder."""
@@ -108,6 +109,7 @@ def write_ctranslate2(
     params = model.config.model
     assert isinstance(params, Seq2SeqParams)
     decoder = TransformerDecoderSpec(params.decoder_layers, **stack_options(params))
+    assert isinstance(model.encoder, Encoder)
     encoder = encoder_spec(params.encoder_layers, params, model.source_embedding, model.encoder)
     spec = TransformerSpec(encoder, decoder)
     spec.config.decoder_start_token = target.specials.begin

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from transformer.core.validation import Section
 from transformer.nn.config import MOST_LAYERS, RecurrentLayerParams, TransformerParams
+from transformer.nn.evolved import FIRST_HEADS
 from transformer.nn.layers import Model
 
 
@@ -48,6 +49,9 @@ class RecurrentParams(RecurrentLayerParams):
 class Seq2SeqParams(TransformerParams):
     """`model` of a translation task, kind `transformer`."""
 
+    layer: Literal["standard", "evolved"] = "standard"  # in bundles of earlier versions
+    """The paper's layers, or the cells of the Evolved Transformer (So et al. 2019), each as deep as two layers; its
+    decoder has 16 heads, at least, in its first self-attention."""
     encoder_layers: int = Field(ge=1, le=MOST_LAYERS)
     """Number of encoder layers."""
     decoder_layers: int = Field(ge=1, le=MOST_LAYERS)
@@ -55,6 +59,15 @@ class Seq2SeqParams(TransformerParams):
     tie_embeddings: Literal["none", "target", "all"]
     """Tie the target embedding to the output layer (Press and Wolf 2017), or both to the source embedding too (section
     3.4), which needs one vocabulary for both languages."""
+
+    @model_validator(mode="after")
+    def _cells_fit(self) -> Self:
+        if self.layer == "evolved" and (self.d_model % FIRST_HEADS or self.positions == "rotary"):
+            raise ValueError(
+                f"layer `evolved` needs a d_model that is a multiple of {FIRST_HEADS}, not {self.d_model}, and"
+                " positions that are added to the embeddings"
+            )
+        return self
 
 
 AnySeq2SeqParams = Annotated[Seq2SeqParams | RecurrentParams, Field(discriminator="kind")]

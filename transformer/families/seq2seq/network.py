@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from transformer.families.seq2seq.interface import RecurrentParams, Seq2SeqConfig, Seq2SeqModel, Seq2SeqParams
 from transformer.families.seq2seq.recurrent import RecurrentSeq2Seq
 from transformer.nn.attention import KeyValue
+from transformer.nn.evolved import EvolvedDecoder, EvolvedEncoder
 from transformer.nn.kernels.attention import Mask
 from transformer.nn.kernels.linear import Linear
 from transformer.nn.layers import Decoder, Encoder, initialise
@@ -54,14 +55,19 @@ class Seq2SeqTransformer(Seq2SeqModel):
         self.config = config
         source = nn.Embedding(config.source_size, params.d_model)
         self.source_embedding = TokenEmbedding(source, embedding_positions(params), params)
-        self.encoder = Encoder(params.encoder_layers, params)
+        evolved = params.layer == "evolved"
+        self.encoder = (EvolvedEncoder if evolved else Encoder)(params.encoder_layers, params)
         target = source if params.tie_embeddings == "all" else nn.Embedding(config.target_size, params.d_model)
         self.target_embedding = TokenEmbedding(target, embedding_positions(params), params)
-        self.decoder = Decoder(params.decoder_layers, params)
+        self.decoder = (EvolvedDecoder if evolved else Decoder)(params.decoder_layers, params)
         self.output = Linear(params.d_model, config.target_size)
         initialise(self, params)
         if params.tie_embeddings != "none":
             self.output.weight = target.weight
+
+    def pads(self, device: torch.device) -> bool:
+        """True if batches are padded on this device: convolutions need the rows of a text side by side."""
+        return isinstance(self.encoder, EvolvedEncoder) or super().pads(device)
 
     def token_tables(self) -> Sequence[nn.Embedding]:
         """Return the embeddings of source and target tokens."""

@@ -7,7 +7,7 @@ from transformer.evaluation.bootstrap import Floats
 from transformer.evaluation.headline import TEXT_BLEUS, headline, main_first, percent
 from transformer.families.seq2seq.scores import text_metrics, writes_capitals
 from transformer.reporting.content import Picture, Section, Table, bar_chart
-from transformer.reporting.result import Files, columns, learning_curves, score_table
+from transformer.reporting.result import Files, columns, head_costs, learning_curves, score_table
 
 Row = dict[str, str]
 _COMPARED = ("hypothesis", "reference")
@@ -55,6 +55,7 @@ class TranslationReporting(Reporting):
         yield Section(
             "Where it is good and where it is not", f"Of the split {result.main_split}.", list(_charts(result))
         )
+        yield from head_costs(result, "BLEU")
         rows = [list(row.values()) for row in result.by_split("tables/sentences.tsv")]
         header = ["split", "kind", "chrF", "source", "reference", "translation"]
         text = "The 20 worst sentences of each split by chrF, and the 20 in its middle."
