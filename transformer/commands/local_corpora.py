@@ -18,16 +18,22 @@ _VOCABULARY = "bert-base-uncased"
 def read_local_corpora(content: MutableMapping[str, Any], data: Path) -> None:
     """Set source `files` in the parameters for each corpus found in `data`, and the vocab.txt there, not the Hub's.
 
-    Raises UserError if the folder has none.
+    A task's folder has the name of its `download.path`, or a known one. Raises UserError if the folder has none.
     """
-    names = {task: (*open_task(task).corpus_folders, task) for task in task_names() if task in content}
+    names = {
+        task: (*open_task(task).corpus_folders, task, Path(content[task]["download"]["path"]).name)
+        for task in task_names()
+        if task in content
+    }
     found = {task: [data / name for name in known if (data / name).is_dir()] for task, known in names.items()}
     folders = {task: folders[0] for task, folders in found.items() if folders}
     if not folders:
         listed = ", ".join(name for known in names.values() for name in known)
         raise UserError(f"{data} has none of the folders {listed}: give the folder that contains one of them")
     for task, folder in folders.items():
-        content[task]["download"].update(source="files", path=str(folder.resolve()))
+        if content[task]["download"]["source"] != "document":
+            content[task]["download"]["source"] = "files"
+        content[task]["download"]["path"] = str(folder.resolve())
         if content[task]["vocab"].get("source") == "hub" and (data / _VOCABULARY / "vocab.txt").is_file():
             content[task]["vocab"].update(source="path", path=str((data / _VOCABULARY).resolve()))
     for task in folders:
