@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tests.builders import language, reformer, seq2seq, transformer_xl
+from transformer.commands.ask import heads_that_matter
 from transformer.core.files import read_table
 from transformer.core.observer import Observer
 from transformer.evaluation.heads import Measured, without_head, write_head_costs
@@ -46,4 +47,12 @@ def test_the_cost_is_what_the_score_loses(tmp_path: Path) -> None:
     assert len(rows) == 4 * (2 + 2 * 2)
     worth = {row["attention"] for row in rows if abs(float(row["cost"])) > 1e-9}
     assert worth == {"decoder layer 2, cross-attention"}
+    bundle = tmp_path / "models/task/bundle"
+    (tmp_path / "reports/task/tables").mkdir(parents=True)
+    assert [*heads_that_matter(bundle)] == []
+    (tmp_path / "heads.tsv").rename(tmp_path / "reports/task/tables/heads.tsv")
+    (line,) = heads_that_matter(bundle)
+    costly = [row for row in rows if float(row["low"]) > 0]
+    assert line.count("head ") == max(1, len(costly))
+    assert all(f"cross-attention, head {row['head']} ({float(row['cost']):.3g})" in line for row in costly)
     assert all(float(row["low"]) == pytest.approx(float(row["cost"]), abs=1e-5) for row in rows)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError, printable
+from transformer.core.files import read_table
 from transformer.core.task import Answering, families, task_names
 
 if TYPE_CHECKING:  # answers need no matplotlib
@@ -107,6 +108,7 @@ def _answer(arguments: Namespace, answering: Answering) -> None:
 
 
 _SHADES = " ░▒▓█"
+_SHOWN = 5  # heads
 _LABEL = 16  # maximum characters of a token's label
 
 
@@ -129,11 +131,22 @@ def show_attention(opened: Callable[[], Any], arguments: Namespace) -> None:
         raise UserError(f"the model has no map {name!r}: --map is one of {', '.join(drawings)}")
     drawing = drawings[name]
     if arguments.output is None:
-        for line in text_map(drawing):
+        for line in (*text_map(drawing), *heads_that_matter(Path(arguments.model))):
             print(line)
         return
     save(arguments.output, drawing.title, lambda: attention_figure(drawing))
     print(f"{arguments.output}: {name}")
+
+
+def heads_that_matter(bundle: Path) -> Iterator[str]:
+    """Yield a line with the heads of a workspace's bundle whose removal costs most, if `evaluate` measured it."""
+    table = bundle.absolute().parents[2] / "reports" / bundle.absolute().parent.name / "tables" / "heads.tsv"
+    if not table.is_file():
+        return
+    rows = [row for row in read_table(table) if float(row["low"]) > 0]
+    worst = sorted(rows, key=lambda row: -float(row["cost"]))[:_SHOWN]
+    named = "; ".join(f"{row['attention']}, head {row['head']} ({float(row['cost']):.3g})" for row in worst)
+    yield f"costs most without: {printable(named) or 'no head, beyond chance'} (tables/heads.tsv has all)"
 
 
 def text_map(drawing: "Drawing") -> Iterator[str]:

@@ -9,9 +9,8 @@ from torch import Tensor, nn
 from transformer.nn.kernels.linear import Linear
 from transformer.nn.kernels.packing import merged
 
-_LATER = -1e9
-_ITSELF = -1e5
-"""Scores of later tokens, and of the token itself, which counts only where nothing else can be seen."""
+_LATER, _ITSELF = -1e9, -1e5
+"""Added to the scores of later tokens, and of the token itself, which counts only where nothing else can be seen."""
 
 
 class Hashing(NamedTuple):
@@ -95,27 +94,27 @@ def hashed_attention(query: Tensor, value: Tensor, buckets: Tensor, chunk: int, 
         chunks = F.pad(places // chunk, (0, 1), value=-2)
         added = added - _meetings(chunks, sorted_places, seen).to(query.dtype).log()
     keys, values = (_with_chunk_before(each, 0.0) for each in (_keys(queries), values))
-    attended, total = _attend(queries, keys, values, added, dropout)
-    # Back from the sorted texts to each token's rounds, (B, H, R, T, E) and (B, H, R, T).
-    attended, total = attended.flatten(3, 4), total.flatten(3, 4)
+    attended, scores = _attend(queries, keys, values, added, dropout)
+    # Back from the sorted texts to each token's rounds, (B, H, R, T, E).
+    attended = attended.flatten(3, 4)
     attended = attended.gather(3, places[..., None].expand(*places.shape, attended.shape[-1]))
-    weight = total.gather(3, places).softmax(dim=2)
+    if rounds == 1:
+        return attended[:, :, 0]
+    weight = scores.logsumexp(dim=-1).flatten(3, 4).gather(3, places).softmax(dim=2)
     return (attended * weight[..., None]).sum(dim=2)
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, added: Tensor, dropout: float) -> tuple[Tensor, Tensor]:
-    """Return the attended values (..., T, E), and the logarithm of the sum of the exponentiated scores (..., T)."""
-    scores = query @ key.transpose(-2, -1)
-    scores = torch.where(added <= _ITSELF / 2, added.to(scores.dtype), scores + added)
-    total = scores.logsumexp(dim=-1, keepdim=True)
-    return F.dropout((scores - total).exp(), dropout) @ value, total[..., 0]
+    """Return the attended values (..., T, E), and the scores (..., T, S)."""
+    scores = query @ key.transpose(-2, -1) + added
+    weights = scores.softmax(dim=-1).to(value.dtype)
+    return (F.dropout(weights, dropout) if dropout else weights) @ value, scores
 
 
 def _scores_added(queries: Tensor, keys: Tensor) -> Tensor:
     """Return what is added to the scores, (..., T, S), given the places of queries (..., T) and keys (..., S)."""
     distance = queries[..., :, None] - keys[..., None, :]
-    added = torch.zeros(distance.shape, device=distance.device)
-    return added.masked_fill_(distance < 0, _LATER).masked_fill_(distance == 0, _ITSELF)
+    return (distance < 0) * _LATER + (distance == 0) * _ITSELF
 
 
 def _keys(query: Tensor) -> Tensor:
@@ -141,9 +140,9 @@ def _meetings(chunks: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
 
     chunks: (B, H, R, T + 1), of each token by round; queries, keys: their places, T for none.
     """
-    count: Tensor = torch.zeros((), dtype=torch.int32)
-    for of_round in chunks.unbind(dim=2):
+    count: Tensor = torch.zeros((), dtype=torch.int16)
+    for of_round in chunks.to(torch.int16).unbind(dim=2):
         own, other = (of_round.gather(2, each.flatten(2)).view(each.shape) for each in (queries, keys))
-        ahead = own[..., :, None] - other[..., None, :]
-        count = count + ((ahead == 0) | (ahead == 1)).int()
+        own, other = own[..., :, None], other[..., None, :]
+        count = count + (own == other) + (own - 1 == other)
     return count.clamp(min=1)
