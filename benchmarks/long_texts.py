@@ -30,7 +30,7 @@ from transformer.families.language.transformer_xl import TransformerXL
 _COMMON: dict[str, Any] = {
     "objective": "causal", "d_model": 128, "heads": 4, "head_dim": None, "d_ff": 256, "layers": 1, "dropout": 0.0,
     "attention_dropout": 0.0, "activation_dropout": 0.0, "activation": "relu", "norm": "pre", "max_length": 128,
-    "embedding_init": "normal", "residual_init": "xavier", "scale_embeddings": True, "output": "plain",
+    "embedding_init": "normal", "residual_init": "xavier", "scale_embeddings": False, "output": "plain",
 }  # fmt: skip
 _REFORMER: dict[str, Any] = {
     "kind": "reformer", "positions": "learned", "buckets": 16, "hash_rounds": 1, "chunk_length": 16, "hash_seed": 1,
@@ -172,7 +172,7 @@ def memory(data: Path, seconds: float) -> None:
         "memory of 0": _XL | {"memory_length": 0},
         "memory of 128": _XL | {"memory_length": 128},
     }.items():
-        model = network(size, **(own | shared | {"scale_embeddings": False}))
+        model = network(size, **(own | shared))
 
         def losses(model: LanguageNetwork = model) -> Iterator[Callable[[], Tensor]]:
             started = time.monotonic()
@@ -257,7 +257,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("copy", "border", "memory", "generation", "length"))
     parser.add_argument("--data", type=Path, default=Path("data/local"), help="the folder of shakespeare/input.txt")
-    parser.add_argument("--updates", type=int, default=6000, help="of copy and border")
+    parser.add_argument("--updates", type=int, default=1500, help="of copy and border")
     parser.add_argument("--length", type=int, default=128, help="of the text to copy")
     parser.add_argument("--seconds", type=float, default=150, help="of each training of memory")
     parser.add_argument("--one", type=int, nargs=2, help=argparse.SUPPRESS)
@@ -266,7 +266,7 @@ def main() -> None:
     if given.what == "copy":
         copy(given.updates, given.length)
     elif given.what == "border":
-        border(given.updates // 4, given.length // 4)
+        border(given.updates, given.length // 4)
     elif given.what == "memory":
         memory(given.data, given.seconds)
     elif given.what == "generation":
