@@ -188,7 +188,7 @@ def _parser() -> argparse.ArgumentParser:
     ui = commands.add_parser("ui", help="serve MLflow's UI with all results, to this machine only")
     ui.add_argument("--port", type=int, default=5000, help="default: %(default)s")
     ui.set_defaults(run=_ui)
-    serve = commands.add_parser("serve", help="serve a registered model by HTTP, to this machine only")
+    serve = commands.add_parser("serve", help="serve a registered model by HTTP")
     serve.add_argument(
         "-m",
         "--model",
@@ -197,6 +197,9 @@ def _parser() -> argparse.ArgumentParser:
         help="such as models:/NAME@best, or a folder; default: the workspace's result",
     )
     serve.add_argument("--port", type=int, default=5001, help="default: %(default)s")
+    serve.add_argument(
+        "--host", default="127.0.0.1", help="default: %(default)s, this machine only; others need the printed token"
+    )
     serve.set_defaults(run=_serve)
     summary = commands.add_parser("summary", help="print the main metrics and where to find more")
     summary.add_argument("--task", choices=task_names(), help="only this task; default: all")
@@ -356,7 +359,7 @@ def _ui(arguments: argparse.Namespace) -> None:
 def _serve(arguments: argparse.Namespace) -> None:
     from transformer.commands.serve import serve
 
-    serve(Path.cwd(), tasks_of("seq2seq")[0], arguments.model, arguments.port)
+    serve(Path.cwd(), tasks_of("seq2seq")[0], arguments.model, arguments.host, arguments.port)
 
 
 def _given_model(text: str) -> str:

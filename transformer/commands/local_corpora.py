@@ -21,7 +21,7 @@ def read_local_corpora(content: MutableMapping[str, Any], data: Path) -> None:
     A task's folder has the name of its `download.path`, or a known one. Raises UserError if the folder has none.
     """
     names = {
-        task: (*open_task(task).corpus_folders, task, Path(content[task]["download"]["path"]).name)
+        task: dict.fromkeys((*open_task(task).corpus_folders, task, Path(content[task]["download"]["path"]).name))
         for task in task_names()
         if task in content
     }

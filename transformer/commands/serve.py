@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import shlex
 import socket
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
+from transformer.commands.server import LOOPBACK, TOKEN
 from transformer.core.errors import UserError
 from transformer.workflow.mlflow import (
     VIEW,
@@ -25,6 +27,8 @@ from transformer.workflow.run import registered_name
 
 _HOST = "127.0.0.1"
 _EXAMPLE = "serving_input_example.json"
+_MODEL = "__pyfunc_model_path__"
+"""The variable in which MLflow's scoring application finds its model."""
 
 
 def show(root: Path, tasks: Iterable[str], port: int) -> None:
@@ -47,13 +51,14 @@ def show(root: Path, tasks: Iterable[str], port: int) -> None:
     _become("ui", "--host", _HOST, "--port", str(port), MLFLOW_BACKEND_STORE_URI=uri)
 
 
-def serve(root: Path, task: str, model: str | None, port: int) -> None:
-    """Replace this process with `mlflow models serve`, local access only, after printing a sample request.
+def serve(root: Path, task: str, model: str | None, host: str, port: int) -> None:
+    """Replace this process with MLflow's scoring server behind checks (server.py), after printing a sample request.
 
     model: a URI such as models:/NAME@ALIAS, or a folder; None for the registered model of the task's result in the
-    workspace. Raises UserError when there is no such model, or the port is taken.
+    workspace. host: the address to listen on; other machines need a token, which is printed. Raises UserError when
+    there is no such model, or the port is taken.
     """
-    _require_free(port)
+    _require_free(port, host)
     try:
         uri = _own(root, task) if model is None else _given(root, task, model)
         request = _request(uri)
@@ -61,12 +66,16 @@ def serve(root: Path, task: str, model: str | None, port: int) -> None:
         raise
     except Exception as error:  # the boundary: what the database, the connection or MLflow raises
         raise UserError(f"{model or f'the model of {task}'} cannot be served: {in_words(error)}") from error
-    address = f"http://{_HOST}:{port}/invocations"
+    token = "" if host in LOOPBACK else secrets.token_urlsafe(16)
+    bearer = f" -H 'Authorization: Bearer {token}'" if token else ""
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}/invocations"
     print(f"serving {uri}; once the log says that Uvicorn runs, ask it with\n", flush=True)
-    print(f"    curl {address} -H 'Content-Type: application/json' -d {shlex.quote(request)}\n", flush=True)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"  # MLflow runs uvicorn
-    command = ("models", "serve", "--model-uri", uri, "--env-manager", "local", "--host", _HOST, "--port", str(port))
-    _become(*command, PATH=path)  # in the store that open_store has set
+    print(f"    curl {address}{bearer} -H 'Content-Type: application/json' -d {shlex.quote(request)}\n", flush=True)
+    os.environ[_MODEL] = uri
+    if token:
+        os.environ[TOKEN] = token
+    program = Path(__file__).with_name("server.py")  # -P: beside it are modules with the names of libraries
+    os.execv(sys.executable, [sys.executable, "-P", str(program), host, str(port)])
 
 
 def _become(*command: str, **environment: str) -> NoReturn:
@@ -75,14 +84,18 @@ def _become(*command: str, **environment: str) -> NoReturn:
     os.execv(sys.executable, [sys.executable, "-m", "mlflow", *command])
 
 
-def _require_free(port: int) -> None:
+def _require_free(port: int, host: str = _HOST) -> None:
     """Raise UserError if the port is not available to a server."""
-    with socket.socket() as tried:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            tried.bind((_HOST, port))
+            tried.bind((host, port))
+        except socket.gaierror as error:
+            raise UserError(f"{host} is no address of this machine: choose another with --host") from error
         except (OSError, OverflowError) as error:
-            raise UserError(f"port {port} is taken or not allowed: choose another with --port (make: PORT=)") from error
+            raise UserError(
+                f"port {port} is taken or not allowed on {host}: choose another with --port (make: PORT=)"
+            ) from error
 
 
 def _own(root: Path, task: str) -> str:

@@ -11,6 +11,8 @@ from transformer.core.errors import UserError
 
 T = TypeVar("T")
 _DUE: ContextVar[float] = ContextVar("due", default=math.inf)
+_last = math.inf
+"""The deadline of the whole process."""
 
 
 @contextmanager
@@ -23,9 +25,15 @@ def time_limit(seconds: float) -> Iterator[None]:
         _DUE.reset(token)
 
 
+def bring_deadline_forward(seconds: float) -> None:
+    """Give every thread of this process at most so many seconds from now: it is about to end."""
+    global _last
+    _last = time.monotonic() + seconds
+
+
 def check_deadline() -> None:
-    """Raise UserError if the deadline has passed; called between batches."""
-    if time.monotonic() > _DUE.get():
+    """Raise UserError if the deadline has passed; called between batches, and between texts that are split."""
+    if time.monotonic() > min(_DUE.get(), _last):
         raise UserError("the answer is overdue, and given up: ask for fewer texts at once, or a narrower beam")
 
 

@@ -9,6 +9,7 @@ from pydantic import model_validator
 
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, write_json
+from transformer.core.observer import check_deadline
 from transformer.core.validation import Section, validate
 from transformer.data.spacy_rules import RuleTokenizer, rules_of
 from transformer.data.text import composed, cut_words, lowercased
@@ -102,11 +103,15 @@ class PreTokenizer:
 
     def __call__(self, texts: list[str]) -> list[str]:
         """Tokenize: one string per text, its tokens separated by single spaces; with kind `none`, the text itself."""
-        texts = [composed(text) for text in texts]
+        return [self._tokenized(text) for text in texts]
+
+    def _tokenized(self, text: str) -> str:
+        check_deadline()
+        text = composed(text)
         if self.params.html_breaks == "space":
-            texts = [_BREAKS.sub(" ", text).strip() for text in texts]
-        split = [self._split(text) for text in texts]
-        return [lowercased(text, self.params.language) for text in split] if self.params.lowercase else split
+            text = _BREAKS.sub(" ", text).strip()
+        split = self._split(text)
+        return lowercased(split, self.params.language) if self.params.lowercase else split
 
     def __reduce__(self) -> tuple[type[Self], tuple[PreTokenizerParams, dict[str, Any] | None]]:
         """Pickle only the parameters and rules: the tokenizer is recreated on unpickling."""

@@ -8,9 +8,14 @@ from threading import Lock
 from typing import Any
 
 import transformer
+from transformer.core.errors import UserError
 from transformer.core.observer import check_deadline, time_limit
 from transformer.inference.bundle import config_of, engines_of
 
+MOST_TEXTS = 2_000
+"""Texts of a request."""
+MOST_HYPOTHESES = 16_000
+"""Texts of a request times the width of the beam, which the memory grows with."""
 BEST = "best"
 """The fastest available engine that answers as `evaluate` did."""
 
@@ -32,15 +37,24 @@ class Serving:
     def table(self, texts: Sequence[str], params: Mapping[str, Any]) -> dict[str, list[Any]]:
         """Return the answers as columns. params: `engine`, and those named by `Family.request_params`.
 
-        Raises UserError for parameters that cannot be fulfilled and for an answer that takes too long, and TypeError
-        for a text that is not a string.
+        Raises UserError for more than can be answered, parameters that cannot be fulfilled and an answer that takes
+        too long, and TypeError for a text that is not a string.
         """
+        if len(texts) > MOST_TEXTS:
+            raise UserError(f"{len(texts):,} texts, and a request can have at most {MOST_TEXTS:,}: ask in parts")
         with time_limit(self._seconds):
             return self._table(texts, params)
 
     def _table(self, texts: Sequence[str], params: Mapping[str, Any]) -> dict[str, list[Any]]:
         family = self._task.family
         config = family.requested(self._config, params)
+        decoding = config.get("decoding", {})
+        width = {"beam": decoding.get("beam_size"), "sample": decoding.get("n_best")}.get(decoding.get("method")) or 1
+        if (count := width * len(texts)) > MOST_HYPOTHESES:
+            raise UserError(
+                f"{len(texts):,} texts with a beam of {width} are {count:,} hypotheses, and a request can have at most"
+                f" {MOST_HYPOTHESES:,}: ask in parts, or for a narrower beam"
+            )
         engine = params.get("engine") or BEST
         if engine == BEST:
             engine = family.best_engine(config, self._engines)

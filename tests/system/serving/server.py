@@ -20,11 +20,11 @@ COMMAND = [sys.executable, "-m", "transformer", "serve"]
 class Server:
     """A server of a model, in the workspace `root`."""
 
-    def __init__(self, root: Path, model: str = "model", **variables: str) -> None:
+    def __init__(self, root: Path, model: str = "model", *options: str, **variables: str) -> None:
         self.port, self.log = free_port(), root / "log"
         self.log.unlink(missing_ok=True)
         self.address = f"http://127.0.0.1:{self.port}"
-        command = [*COMMAND, "--model", model, "--port", str(self.port)]
+        command = [*COMMAND, "--model", model, "--port", str(self.port), *options]
         self.process = start_server(command, f"{self.address}/ping", root, environment(**variables), self.log)
 
     def post(self, body: bytes, kind: str = "application/json") -> tuple[int, Any]:

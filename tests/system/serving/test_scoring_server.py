@@ -1,10 +1,12 @@
 """MLflow's own server, started by `transformer serve`, with a small model and what it is converted to."""
 
+import io
 import json
 import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pandas as pd
+import psutil
 import pytest
 from mlflow import MlflowClient
 
@@ -238,3 +242,50 @@ def test_a_process_runs_the_code_of_one_version(workspace: Path, tmp_path: Path)
     assert both.returncode == 1 and "MARK" not in both.stdout and both.stdout.startswith("[{'label'")
     last = both.stderr.splitlines()[-1]
     assert f"{other} has other code than {workspace / 'other'}" in last and last.endswith("in a process of its own")
+
+
+def test_requests_that_would_take_the_machine_are_refused_within_a_second(server: Translator) -> None:
+    """Ten million texts in 30 KB of Parquet, as many lines in CSV, and a thousand texts with a beam of 100."""
+    stream = io.BytesIO()
+    pd.DataFrame({"text": ["ein Hund"] * 10_000_000}).to_parquet(stream)
+    requests: list[tuple[bytes, str]] = [(stream.getvalue(), "application/vnd.apache.parquet")]
+    requests += [(b"text\n" + b"\n" * 2_001, "text/csv"), (b"text\n" + b"\n" * (5 << 20), "text/csv")]
+    split = {"columns": ["text"], "data": [["ein Hund"]] * 1000}
+    requests += [(json.dumps({"dataframe_split": split, "params": {"beam_size": 100}}).encode(), "application/json")]
+    for body, kind in requests:
+        started = time.monotonic()
+        status, content = server.post(body, kind)
+        assert 400 <= status < 500 and time.monotonic() - started < 1, (status, kind)
+        assert len(json.dumps(content)) < 300, "the request is not echoed"
+
+
+def test_slow_connections_are_closed(server: Translator) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as slow:
+        slow.sendall(b"POST /invocations HTTP/1.1\r\nHost: ")
+        assert slow.recv(100) == b""
+
+
+def test_other_machines_need_the_token(workspace: Path) -> None:
+    served = Translator(workspace, "model", "--host", "0.0.0.0")
+    try:
+        (token,) = re.findall(r"Bearer (\S+)'", served.log.read_text())
+        assert served.ask(["ein Hund"])[0] == 401
+        body = json.dumps({"dataframe_split": {"columns": ["text"], "data": [["ein Hund"]]}})
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+        assert httpx.post(f"{served.address}/invocations", content=body, headers=headers, timeout=60).status_code == 200
+    finally:
+        served.stop()
+
+
+def test_five_thousand_requests_leave_the_memory_flat(server: Translator) -> None:
+    process = psutil.Process(server.process.pid)
+    with httpx.Client(base_url=server.address) as client, ThreadPoolExecutor(4) as pool:
+
+        def ask(number: int) -> int:
+            split = {"columns": ["text"], "data": [[TEXTS[number % len(TEXTS)]]] * (1 + number % 5)}
+            return client.post("/invocations", json={"dataframe_split": split}, timeout=60).status_code
+
+        assert {*pool.map(ask, range(1000))} == {200}
+        before = process.memory_info().rss
+        assert {*pool.map(ask, range(4000))} == {200}
+    assert process.memory_info().rss - before < 30e6

@@ -1,0 +1,76 @@
+"""What the scoring server refuses before it does any work; the application behind it is stood in for by an echo."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from transformer.commands import server
+from transformer.commands.server import MOST_BYTES, Guard
+
+JSON = {"content-type": "application/json"}
+
+
+async def echo(scope: Any, receive: Any, send: Any) -> None:
+    """Answer with the length of the body."""
+    message = await receive()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": str(len(message["body"])).encode()})
+
+
+def ask(
+    body: Any = b"{}",
+    headers: dict[str, str] = JSON,
+    *,
+    token: str | None = None,
+    hosts: tuple[str, ...] = ("127.0.0.1:5001", "localhost:5001"),
+    address: str = "http://127.0.0.1:5001",
+) -> tuple[int, str]:
+    async def asked() -> httpx.Response:
+        transport = httpx.ASGITransport(Guard(echo, frozenset(hosts), token))
+        async with httpx.AsyncClient(transport=transport, base_url=address) as client:
+            return await client.post("/invocations", content=body, headers=headers)
+
+    answer = asyncio.run(asked())
+    return answer.status_code, answer.text
+
+
+@pytest.mark.parametrize(
+    ("status", "how"),
+    [
+        (200, {}),
+        (200, {"address": "http://localhost:5001", "headers": JSON | {"origin": "http://localhost:5001"}}),
+        (421, {"address": "http://rebound.example:5001"}),
+        (403, {"headers": JSON | {"origin": "https://other.example"}}),
+        (403, {"headers": JSON | {"origin": "null"}}),
+        (200, {"headers": {"content-type": "text/csv; charset=UTF-8"}}),
+        (415, {"headers": {"content-type": "application/vnd.apache.parquet"}}),
+        (415, {"headers": {"content-type": "application/json; charset=latin-1"}}),
+        (415, {"headers": {}}),
+        (200, {"body": b"x" * MOST_BYTES}),
+        (413, {"body": b"x" * (MOST_BYTES + 1)}),
+        (401, {"token": "secret"}),
+        (401, {"token": "secret", "headers": JSON | {"authorization": "Bearer other"}}),
+        (200, {"token": "secret", "headers": JSON | {"authorization": "Bearer secret"}}),
+        (200, {"hosts": (), "address": "http://a.name.of.this.machine:5001"}),
+    ],
+    ids=str,
+)
+def test_a_request_is_answered_or_refused(status: int, how: dict[str, Any]) -> None:
+    found, text = ask(**how)
+    assert found == status
+    assert status == 200 or (text.startswith('{"error_code": ') and "x" * 9 not in text and "secret" not in text)
+
+
+def test_a_body_without_a_length_is_counted_and_a_slow_one_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_PATIENCE", 0.2)
+
+    async def parts(seconds: float) -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield b"x" * (MOST_BYTES // 4)
+            await asyncio.sleep(seconds)
+
+    assert ask(parts(0.0))[0] == 413
+    assert ask(parts(0.1))[0] == 408
