@@ -165,12 +165,12 @@ def _loss(model: LanguageNetwork, ids: Tensor, length: int) -> float:
 def memory(data: Path, seconds: float) -> None:
     """Print nats per character by the length of the memory, and without one after the same seconds of training."""
     train, held_out, size = _characters(data)
-    shared = {"layers": 4, "d_ff": 512, "activation": "gelu", "max_length": 64, "residual_init": "scaled"}
-    rows = _streamed(train, 16, 64)
+    shared = {"layers": 4, "d_ff": 512, "activation": "gelu", "max_length": 32, "residual_init": "scaled"}
+    rows = _streamed(train, 32, 32)
     for name, own in {
         "plain": _PLAIN,
         "memory of 0": _XL | {"memory_length": 0},
-        "memory of 128": _XL | {"memory_length": 128},
+        "memory of 64": _XL | {"memory_length": 64, "clamp_length": 64},
     }.items():
         model = network(size, **(own | shared))
 
@@ -190,11 +190,11 @@ def memory(data: Path, seconds: float) -> None:
                     yield loss
 
         updates = fit(model, losses(), rate=1e-3)
-        print(f"{name}: {updates} updates in {seconds:.0f} s, {_loss(model, held_out, 64):.4f} nats", flush=True)
+        print(f"{name}: {updates} updates in {seconds:.0f} s, {_loss(model, held_out, 32):.4f} nats", flush=True)
         if isinstance(model, TransformerXL) and model.memory_length:
-            for length in (0, 64, 128, 256, 512):
+            for length in (0, 32, 64, 128, 256, 512):
                 use(model, memory_length=length, hash_rounds=None)
-                print(f"  evaluated with a memory of {length}: {_loss(model, held_out, 64):.4f} nats", flush=True)
+                print(f"  evaluated with a memory of {length}: {_loss(model, held_out, 32):.4f} nats", flush=True)
 
 
 def _rate(step: Callable[[], Any]) -> float:
@@ -259,7 +259,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("data/local"), help="the folder of shakespeare/input.txt")
     parser.add_argument("--updates", type=int, default=1500, help="of copy and border")
     parser.add_argument("--length", type=int, default=128, help="of the text to copy")
-    parser.add_argument("--seconds", type=float, default=150, help="of each training of memory")
+    parser.add_argument("--seconds", type=float, default=200, help="of each training of memory")
     parser.add_argument("--one", type=int, nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     torch.set_num_threads(2)

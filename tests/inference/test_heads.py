@@ -11,7 +11,7 @@ from tests.builders import language, reformer, seq2seq, transformer_xl
 from transformer.commands.ask import heads_that_matter
 from transformer.core.files import read_table
 from transformer.core.observer import Observer
-from transformer.evaluation.heads import Measured, without_head, write_head_costs
+from transformer.inference.heads import Measured, without_head, write_head_costs
 
 IDS = torch.randint(5, 30, (2, 9), generator=torch.Generator().manual_seed(1))
 

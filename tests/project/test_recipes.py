@@ -55,7 +55,7 @@ def test_a_hyperparameter_and_a_position_encoding_take_two_files_of_code(tmp_pat
     edit(config, "    scale_embeddings: bool\n", "    scale_embeddings: bool\n    scale_power: float = Field(ge=0)\n")
     edit(positions, "math.sqrt(params.d_model) if", "params.d_model**params.scale_power if")
     edit(positions, "# By the value of `model.positions`", NEIGHBOURS + "# By the value of `model.positions`")
-    table = "_IN_ATTENTION: dict[str, Callable[[TransformerParams], AttentionPositions]] = {\n"
+    table = "_IN_ATTENTION: dict[str, Callable[[PositionedParams], AttentionPositions]] = {\n"
     edit(positions, table, table + '    "neighbours": lambda params: NeighbourPositions(),\n')
     edit(config, 'positions: Literal["learned", ', 'positions: Literal["learned", "neighbours", ')
     environment = clean_environment(PYTHONPATH=str(tmp_path))

@@ -75,7 +75,7 @@ class _Reversible(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
         (one, two), (grad_one, grad_two) = ctx.saved_tensors, gradients
         of_parameters: list[Tensor | None] = []
-        with torch.autocast(*ctx.autocast):
+        with torch.amp.autocast(*ctx.autocast):
             for layer, given, seeds in reversed([*zip(ctx.layers, ctx.given, ctx.seeds, strict=True)]):
                 chunks = _chunks(layer, one), _chunks(layer, grad_two)
                 output, read, own_feed_forward = _gradients(layer.feed_forward, *chunks, (), seeds[1])

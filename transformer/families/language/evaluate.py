@@ -25,7 +25,6 @@ from transformer.evaluation.baseline import (
     evaluated_splits,
 )
 from transformer.evaluation.bootstrap import bootstrap
-from transformer.evaluation.heads import HeadParams, Measured, write_head_costs
 from transformer.families.language.interface import MASK
 from transformer.families.language.model import LanguageModel
 from transformer.families.language.scores import (
@@ -42,6 +41,7 @@ from transformer.families.language.scores import (
 from transformer.families.language.scoring import AnswerParams, Engine, Scored, score
 from transformer.families.language.torch_model import TorchLanguageModel
 from transformer.families.language.windows import first_texts
+from transformer.inference.heads import HeadParams, Measured, write_head_costs
 from transformer.nn.device import prepare
 
 _TEXTS = 10  # per split

@@ -23,7 +23,6 @@ from transformer.evaluation.baseline import (
     ScoringParams,
     evaluated_splits,
 )
-from transformer.evaluation.heads import HeadParams, Measured, write_head_costs
 from transformer.families.seq2seq.decode import DecodingParams, Search, search_batch
 from transformer.families.seq2seq.metrics import (
     Group,
@@ -38,6 +37,7 @@ from transformer.families.seq2seq.metrics import (
 from transformer.families.seq2seq.pairs import EncodedPairs, Pairs, Predicted, perplexity, predicted
 from transformer.families.seq2seq.scores import GIVEN, Metric, text_metrics
 from transformer.families.seq2seq.torch_translator import TorchTranslator
+from transformer.inference.heads import HeadParams, Measured, write_head_costs
 from transformer.inference.search import Hypothesis, Sources
 from transformer.nn.device import prepare, with_own_cores
 
