@@ -1,13 +1,14 @@
-"""What the models for long texts are for: `python -m benchmarks.long_texts copy|border|memory|generation|length`.
+"""What the models for long texts are for: `python -m benchmarks.long_texts copy|border|memory|generation|length|depth`.
 
 copy: Reformer's table 2, trained and evaluated with several rounds of hashing. border: a copy across segments.
 memory: the loss of a trained Transformer-XL by the length of its memory, and with the same seconds of training without
 one; DATA's tiny Shakespeare. generation: tokens per second with a memory and without. length: seconds and memory of a
-training step by length, with hashing and without.
+training step by length, with hashing and without. depth: its memory by the number of layers.
 """
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -38,6 +39,8 @@ _REFORMER: dict[str, Any] = {
 }  # fmt: skip
 _XL: dict[str, Any] = {"kind": "transformer_xl", "memory_length": 32, "same_length": False, "clamp_length": None}
 _PLAIN: dict[str, Any] = {"kind": "transformer", "positions": "learned"}
+_RETURNED = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+"""Freed memory goes back at once: else the C library's fragments would be measured. It costs half of the time."""
 _SYMBOLS, _FULL = 128, "full"
 _ROUNDS = (0, 8, 4, 2, 1)
 
@@ -223,31 +226,43 @@ def generation() -> None:
             print(f"{length}\t{rates[0]:.0f}\t{rates[1]:.1f}\t{rates[0] / rates[1]:.0f}", flush=True)
 
 
-def length(one: tuple[int, int] | None) -> None:
+def _measured(size: int, rounds: int, layers: int, **environment: str) -> list[float]:
+    """Return the seconds of a training step and its process's peak memory in MB; -1 rounds: a plain Transformer."""
+    command = [sys.executable, "-m", "benchmarks.long_texts", "step", "--one", str(size), str(rounds), str(layers)]
+    ran = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | environment)
+    found: list[float] = json.loads(ran.stdout)
+    return found
+
+
+def length() -> None:
     """Print seconds and peak memory of a training step by length, with hashing and without."""
-    if one is None:
-        print("length\tfull: s, MB\thashed, 2 rounds: s, MB")
-        for size in (256, 512, 1024, 2048, 4096, 8192):
-            found = []
-            for rounds in (0, 2):
-                command = [sys.executable, "-m", "benchmarks.long_texts", "length", "--one", str(size), str(rounds)]
-                found.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
-            print(f"{size}\t" + "\t".join(f"{seconds:.2f}, {peak:.0f}" for seconds, peak in found), flush=True)
-        return
+    print("length\tfull: s, MB\thashed, 2 rounds: s, MB")
+    for size in (256, 512, 1024, 2048, 4096, 8192):
+        found = [_measured(size, rounds, 2) for rounds in (0, 2)]
+        print(f"{size}\t" + "\t".join(f"{seconds:.2f}, {peak:.0f}" for seconds, peak in found), flush=True)
+
+
+def depth() -> None:
+    """Print the peak memory of a training step on 2,048 tokens by depth: reversible layers, and plain ones."""
+    print("layers\treversible: MB\tplain: MB")
+    for layers in (2, 4, 8, 16):
+        print(
+            f"{layers}\t" + "\t".join(f"{_measured(2048, rounds, layers, **_RETURNED)[1]:.0f}" for rounds in (2, -1)),
+            flush=True,
+        )
+
+
+def step(size: int, rounds: int, layers: int) -> None:
+    """Print what `_measured` returns."""
     import resource
 
-    size, rounds = one
-    own = _REFORMER | {"hash_rounds": rounds, "max_length": size, "chunk_length": 64, "buckets": max(2, size // 32)}
-    model = network(**(own | {"layers": 2})).train()
-    ids = words(1, size, torch.Generator().manual_seed(1))
-
-    def step() -> None:
-        F.cross_entropy(model.logits(model(ids)[:, :-1]).flatten(0, 1), ids[:, 1:].flatten()).backward()  # type: ignore[no-untyped-call]
-
-    times = []
+    own = _REFORMER | {"hash_rounds": rounds, "chunk_length": 64, "buckets": max(2, size // 32)}
+    model = network(**((_PLAIN if rounds < 0 else own) | {"layers": layers, "max_length": size})).train()
+    ids, times = words(1, size, torch.Generator().manual_seed(1)), []
     for _ in range(4):
         started = time.perf_counter()
-        step()
+        loss = F.cross_entropy(model.logits(model(ids)[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
+        loss.backward()  # type: ignore[no-untyped-call]
         times.append(time.perf_counter() - started)
     print(json.dumps([statistics.median(times), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3]))
 
@@ -255,12 +270,12 @@ def length(one: tuple[int, int] | None) -> None:
 def main() -> None:
     """Run one of the comparisons."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("copy", "border", "memory", "generation", "length"))
+    parser.add_argument("what", choices=("copy", "border", "memory", "generation", "length", "depth", "step"))
     parser.add_argument("--data", type=Path, default=Path("data/local"), help="the folder of shakespeare/input.txt")
     parser.add_argument("--updates", type=int, default=1500, help="of copy and border")
     parser.add_argument("--length", type=int, default=128, help="of the text to copy")
     parser.add_argument("--seconds", type=float, default=200, help="of each training of memory")
-    parser.add_argument("--one", type=int, nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--one", type=int, nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     torch.set_num_threads(2)
     if given.what == "copy":
@@ -271,8 +286,12 @@ def main() -> None:
         memory(given.data, given.seconds)
     elif given.what == "generation":
         generation()
+    elif given.what == "length":
+        length()
+    elif given.what == "depth":
+        depth()
     else:
-        length(given.one)
+        step(*given.one)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ _LEAVES = (
     ("--top-p", float, "with --sample: draw from the smallest set of top tokens with this probability"),
     ("--seed", int, "with --sample: random seed"),
 )
+_WORDS = 30  # of an example
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 
 
@@ -30,6 +31,7 @@ class LanguageCommands(CommandLine):
     def example(self, task: str, params: Mapping[str, Any], text: str) -> tuple[str, str]:
         """Return an example command and its input, given the result's parameters, by dotted name, and a text."""
         words, space = written_words(text)
+        words = words[:_WORDS]
         place = len(words) // 2
         if params[f"{task}.model.objective"] == "causal":
             return GENERATE, space.join(words[: place + 1])
