@@ -196,3 +196,17 @@ def test_parameters_of_figures_are_parameters_too(repository: Path) -> None:
     git(repository, "commit", "-qam", "with figures")
     assert figures("last").same
     assert figures("all").params == [("sentiment.figures.layers", "last", "all")]
+
+
+def test_a_terminal_of_80_columns_shows_which_differences_are_noise() -> None:
+    scores = [
+        Score("validation", "bleu_13a_lowercased", 35.012, 36.123, 0.12, 2.1, 0.02),
+        Score("test_2017_flickr", "chrf", 60.1, 59.9, -0.75, 0.31, 0.4),
+        Score("test", "accuracy", 0.5, 0.75),
+    ]
+    params = [("translation.download.path", "/a/folder/of/a/corpus/" * 3, "/another/" * 3)]
+    found = Differences("translation", params, [], [], scores, [])
+    printed = "\n".join(lines(found, "HEAD", "workspace", markdown=False)).splitlines()
+    assert max(map(len, printed)) <= 80
+    rows = {line.split()[1]: line.split()[-1] for line in printed if line.startswith(("validation ", "test"))}
+    assert rows == {"bleu_13a_lowercased": "clear", "chrf": "noise", "accuracy": "+0.25"}

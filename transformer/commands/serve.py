@@ -48,7 +48,8 @@ def show(root: Path, tasks: Iterable[str], port: int) -> None:
         raise
     except Exception as error:  # the boundary: what the database or the file system raises
         raise UserError(f"{without_password(uri)} cannot be opened: {in_words(error)}") from error
-    _become("ui", "--host", _HOST, "--port", str(port), MLFLOW_BACKEND_STORE_URI=uri)
+    settings = {"MLFLOW_BACKEND_STORE_URI": uri, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # no runner of jobs
+    _become("ui", "--host", _HOST, "--port", str(port), **settings)
 
 
 def serve(root: Path, task: str, model: str | None, host: str, port: int) -> None:

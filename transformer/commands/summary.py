@@ -1,7 +1,7 @@
 """Summary at the end of `make repro`: the main metrics, and where to find more."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -12,11 +12,13 @@ from transformer.core.errors import UserError, printable
 from transformer.core.files import read_table
 from transformer.core.params import leaves
 from transformer.core.task import open_task, task_names, tasks_of
-from transformer.evaluation.headline import Split, main_first, metric_label, shortfall, splits, with_interval
+from transformer.evaluation.headline import Split, main_first, metric_label, shortfall, splits, value
 from transformer.workflow.mlflow import is_server, store_uri, without_password
 from transformer.workflow.pipeline import bundle_path
 from transformer.workflow.results import WORKSPACE, Result, find_results, results_at
 
+WIDTH = 80
+"""Columns of a terminal."""
 _ROWS = 50  # predictions, among which the shortest text is the example
 
 
@@ -81,13 +83,24 @@ def _print_result(result: Result) -> None:
 
 
 def scores_table(task: str, evaluation: Mapping[str, Split]) -> str:
-    """Tabulate the main metrics of every split in evaluation.json."""
-    headline = open_task(task).family.headline
-    known = [name for name in headline if any(name in evaluation[split] for split in splits(evaluation))]
-    names = main_first(known, evaluation)
-    rows = [
-        [printable(split), *(with_interval(name, evaluation[split]) for name in names)] for split in splits(evaluation)
-    ]
-    header = [f"{task}, 95 % intervals", *(metric_label(name, evaluation) for name in names)]
-    table: str = tabulate(rows, headers=header, tablefmt="simple", disable_numparse=True)
+    """Tabulate the main metrics of every split in evaluation.json: splits in rows, in columns if that is too wide."""
+    headline, names = open_task(task).family.headline, splits(evaluation)
+    known = main_first([name for name in headline if any(name in evaluation[split] for split in names)], evaluation)
+    rows = [[printable(split), *(_cell(name, evaluation[split]) for name in known)] for split in names]
+    rows.insert(0, [f"{task}, 95 % intervals", *(metric_label(name, evaluation) for name in known)])
+    widest = max(map(len, _tabulated(rows).splitlines()))
+    return _tabulated(rows if widest <= WIDTH else list(zip(*rows, strict=True)))
+
+
+def _tabulated(rows: Sequence[Sequence[str]]) -> str:
+    table: str = tabulate(rows[1:], headers=rows[0], tablefmt="simple", disable_numparse=True)
     return table
+
+
+def _cell(name: str, split: Split) -> str:
+    if name not in split:
+        return ""
+    ends = [
+        value(name, split[f"{name}_{end}"]).removesuffix(" %") for end in ("low", "high") if f"{name}_{end}" in split
+    ]
+    return value(name, split[name]) + (f" [{', '.join(ends)}]" if ends else "")

@@ -189,6 +189,7 @@ def _paired(task: Task, split: str, answers: Sequence[list[Row]], samples: int) 
 
 
 _CODE_SHOWN = 20
+_WIDTHS = (44, 16, 16)  # of a parameter and its values in a terminal of 80 columns
 _MD5 = 8
 SAME = "the same"
 """Note of a table without differences."""
@@ -204,8 +205,20 @@ def lines(found: Differences, first: str, second: str, *, markdown: bool) -> Ite
     if found.same:
         yield "The same parameters, data, code and scores."
         return
-    for table in tables(found, first, second):
+    scores, *others = tables(found, first, second)
+    for table in (scores if markdown else _narrow(scores, found.scores), *others):
         yield from _table(table, markdown)
+
+
+def _narrow(table: "Shown", scores: Sequence[Score]) -> "Shown":
+    """Return the table of scores for 80 columns: no p, but whether a difference is beyond chance."""
+    rows = []
+    for score, (split, metric, first, second, difference, *_) in zip(scores, table.rows, strict=True):
+        known = difference and score.low is not None and score.high is not None
+        ends = f" [{score.low:+.3g}, {score.high:+.3g}]" if known else ""
+        verdict = ("clear" if (score.low or 0) > 0 or (score.high or 0) < 0 else "noise") if known else ""
+        rows.append((f"{split} {metric}", first, second, difference + ends, verdict))
+    return Shown(table.title, ("", *table.header[2:4], "difference, 95 %", ""), rows, table.note)
 
 
 class Shown(NamedTuple):
@@ -279,4 +292,5 @@ def _table(table: Shown, markdown: bool) -> Iterator[str]:
         yield ""
     cells = [[*map(in_markdown if markdown else printable, row)] for row in (table.header, *table.rows)]
     style = "pipe" if markdown else "simple"
-    yield tabulate(cells[1:], headers=cells[0], tablefmt=style, disable_numparse=True)
+    widths = None if markdown or table.title != "Parameters" else _WIDTHS
+    yield tabulate(cells[1:], headers=cells[0], tablefmt=style, disable_numparse=True, maxcolwidths=widths)
