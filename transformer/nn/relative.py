@@ -68,7 +68,8 @@ class RelativeAttention(MultiHeadAttention):
         """Return q + u, (B, H, T, D), and the terms of distance of the scores, (B, H, T, S)."""
         assert distances is not None
         query = self._split(self.query(states))
-        content, distance = (bias.view(self.heads, 1, -1) for bias in (self.content_bias, self.distance_bias))
+        biases = self.content_bias, self.distance_bias
+        content, distance = (bias.view(self.heads, 1, -1).to(query.dtype) for bias in biases)
         r = distances[:, distances.shape[1] - memory.key.shape[2] :]
         terms = relative_shift(((query + distance) * query.shape[-1] ** -0.5) @ r.transpose(-2, -1))
         return query + content, terms

@@ -1,16 +1,20 @@
 """Transformer-XL and Reformer in all stages, and what each of their heads is worth."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import transformer
+from tests.builders import reformer, transformer_xl
 from tests.kit import fresh_profile
 from tests.stages import Stages
 from transformer.core.files import read_json, read_table
 from transformer.core.task import open_task
 from transformer.families.language.model import LanguageModel
+from transformer.families.language.network import LanguageNetwork
 from transformer.families.language.report import LanguageReporting
 from transformer.reporting.result import Files
 
@@ -34,6 +38,21 @@ def chain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         content["download"]["held_out"] = "data/local/none"
         stages.run("download", "tokenize", "build_vocab", "train", "evaluate", "figures", "export", "convert")
     return name, root
+
+
+@pytest.mark.parametrize("build", [transformer_xl, reformer])
+def test_gradients_in_bf16_are_those_in_fp32_but_for_rounding(build: Callable[[], LanguageNetwork]) -> None:
+    model, found = build().float().train(), []
+    ids = torch.randint(5, 30, (4, 15), generator=torch.Generator().manual_seed(1))
+    for precision in (torch.float32, torch.bfloat16):
+        torch.manual_seed(0)
+        model.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == torch.bfloat16):
+            loss = model.logits(model(ids)).float().square().mean()
+        loss.backward()  # type: ignore[no-untyped-call]
+        found.append(torch.cat([weight.grad.flatten() for weight in model.parameters() if weight.grad is not None]))
+    assert len(found[0]) == sum(weight.numel() for weight in model.parameters())
+    assert torch.cosine_similarity(found[0], found[1], dim=0) > 0.95
 
 
 def test_a_bundle_scores_and_generates_as_it_was_evaluated(chain: tuple[str, Path]) -> None:
