@@ -1,7 +1,7 @@
 """Streams of texts: each token is a target once, and a training that remembers them resumes exactly."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -60,15 +60,35 @@ def test_an_epoch_has_its_own_order_of_whole_texts(tmp_path: Path) -> None:
 
 
 class Full(StreamTraining):
-    """One whose device has memory for so many rows."""
+    """One whose device has memory for so many rows, from the third segment on: where another memory would be read."""
 
     fits = 100
 
     def loss(self, rows: Ids) -> BatchLoss:
         found = super().loss(rows)
-        if len(rows) > self.fits:
+        if len(rows) > self.fits and rows[0] % self.epoch_rows.segments > 1:
             raise torch.OutOfMemoryError
         return found
+
+
+class Faulty(StreamTraining):
+    """One whose third loss is not a number."""
+
+    held: ClassVar[list[Any]] = []
+
+    def loss(self, rows: Ids) -> BatchLoss:
+        self.held.append(self.memory)
+        found = super().loss(rows)
+        return found if len(self.held) != 3 else found._replace(total=found.total * torch.nan)
+
+
+def test_a_skipped_update_is_not_remembered(tmp_path: Path) -> None:
+    split = streams(tmp_path, 3)
+    model: dict[str, Any] = {"mask_share": 0.1, "whole_words": False, "epochs": 1, "batch_size": 3}
+    given = LanguageTrainParams(**(TRAIN | model | {"non_finite": "skip"}))
+    training = Faulty(split, split, given, Compute(CPU, "fp32"), None)
+    fit(training, given, training.compute, log_every=1, observer=Observer())
+    assert training.held[3] is training.held[2] and training.held[4] is not training.held[3]
 
 
 def trained(folder: Path, *, fits: int = 100, resume: Resume | None = None, **params: Any) -> Fitted:
