@@ -91,7 +91,8 @@ def copy(updates: int, length: int) -> None:
     print(f"0w0w of length {length}, {updates} updates; rows: rounds in training, columns: in evaluation")
     print("trained\t" + "\t".join(str(each or _FULL) for each in _ROUNDS), flush=True)
     for trained in (0, 4, 2, 1):
-        model, random = network(**(_REFORMER | {"hash_rounds": trained})), torch.Generator().manual_seed(2)
+        own = _REFORMER | {"hash_rounds": trained, "max_length": length, "buckets": length // 8}
+        model, random = network(**own), torch.Generator().manual_seed(2)
 
         def loss(model: LanguageNetwork = model, random: torch.Generator = random) -> Tensor:
             return F.cross_entropy(*second_half(model, copies(32, length, random)))
