@@ -140,7 +140,8 @@ def show_attention(opened: Callable[[], Any], arguments: Namespace) -> None:
 
 def heads_that_matter(bundle: Path) -> Iterator[str]:
     """Yield a line with the heads of a workspace's bundle whose removal costs most, if `evaluate` measured it."""
-    table = bundle.absolute().parents[2] / "reports" / bundle.absolute().parent.name / "tables" / "heads.tsv"
+    task = bundle.absolute().parent
+    table = task.parent.parent / "reports" / task.name / "tables" / "heads.tsv"
     if not table.is_file():
         return
     rows = [row for row in read_table(table) if float(row["low"]) > 0]
