@@ -48,8 +48,8 @@ bench-serving: $(DEV)  ## measure the translation model in every engine beside M
 ui: $(READY)  ## serve MLflow's UI, to this machine only
 	transformer ui --port $(or $(PORT),5000)
 
-serve: $(READY)  ## serve the workspace's translation model, to this machine only; MODEL=models:/NAME@best another one
-	transformer serve --port $(or $(PORT),5001) $(if $(MODEL),--model "$(MODEL)")
+serve: $(READY)  ## open a page to try the workspace's translation model, and serve it, to this machine only; TASK=name another task's, MODEL=models:/NAME@best another one
+	transformer serve --port $(or $(PORT),5001) $(if $(TASK),--task $(TASK)) $(if $(MODEL),--model "$(MODEL)")
 
 parameters: $(READY)  ## write docs/parameters.md from the sections that declare them
 	transformer parameters --markdown > docs/parameters.md

@@ -188,13 +188,13 @@ def _parser() -> argparse.ArgumentParser:
     ui = commands.add_parser("ui", help="serve MLflow's UI with all results, to this machine only")
     ui.add_argument("--port", type=int, default=5000, help="default: %(default)s")
     ui.set_defaults(run=_ui)
-    serve = commands.add_parser("serve", help="serve a registered model by HTTP")
+    serve = commands.add_parser("serve", help="serve a registered model by HTTP, with a page to try it")
+    serve.add_argument("--task", choices=task_names(), default=tasks_of("seq2seq")[0], help="default: %(default)s")
     serve.add_argument(
         "-m",
         "--model",
         type=_given_model,
-        required=len(tasks_of("seq2seq")) > 1,
-        help="such as models:/NAME@best, or a folder; default: the workspace's result",
+        help="such as models:/NAME@best, or a folder; default: the workspace's result of the task",
     )
     serve.add_argument("--port", type=int, default=5001, help="default: %(default)s")
     serve.add_argument(
@@ -359,7 +359,7 @@ def _ui(arguments: argparse.Namespace) -> None:
 def _serve(arguments: argparse.Namespace) -> None:
     from transformer.commands.serve import serve
 
-    serve(Path.cwd(), tasks_of("seq2seq")[0], arguments.model, arguments.host, arguments.port)
+    serve(Path.cwd(), arguments.task, arguments.model, arguments.host, arguments.port)
 
 
 def _given_model(text: str) -> str:

@@ -1,6 +1,7 @@
 """What the scoring server refuses before it does any work; the application behind it is stood in for by an echo."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from transformer.commands import server
 from transformer.commands.server import MOST_BYTES, Guard
 
+ABOUT = '{"title": "a model"}'
 JSON = {"content-type": "application/json"}
 
 
@@ -29,7 +31,7 @@ def ask(
     address: str = "http://127.0.0.1:5001",
 ) -> tuple[int, str]:
     async def asked() -> httpx.Response:
-        transport = httpx.ASGITransport(Guard(echo, frozenset(hosts), token))
+        transport = httpx.ASGITransport(Guard(echo, frozenset(hosts), token, ABOUT))
         async with httpx.AsyncClient(transport=transport, base_url=address) as client:
             return await client.post("/invocations", content=body, headers=headers)
 
@@ -62,6 +64,34 @@ def test_a_request_is_answered_or_refused(status: int, how: dict[str, Any]) -> N
     found, text = ask(**how)
     assert found == status
     assert status == 200 or (text.startswith('{"error_code": ') and "x" * 9 not in text and "secret" not in text)
+
+
+def get(path: str, token: str | None = None, **headers: str) -> httpx.Response:
+    async def asked() -> httpx.Response:
+        transport = httpx.ASGITransport(Guard(echo, frozenset({"127.0.0.1:5001"}), token, ABOUT))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:5001") as client:
+            return await client.get(path, headers=headers)
+
+    return asyncio.run(asked())
+
+
+def test_the_page_loads_nothing_from_elsewhere_and_cannot_be_framed() -> None:
+    page = get("/")
+    assert page.status_code == 200 and page.headers["content-type"] == "text/html; charset=utf-8"
+    policy = page.headers["content-security-policy"].split("; ")
+    assert {"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'"} <= {*policy}
+    named = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+    assert {*named} == {"data:,", "style.css", "page.css", "page.js"}
+    assert all(get(f"/{name}").status_code == 200 for name in named[1:])
+    assert get("/about.json").json() == {"title": "a model"}
+    assert get("/docs").status_code == 404, "MLflow's page of this name loads scripts from elsewhere"
+
+
+def test_the_page_is_there_without_the_token_but_nothing_of_the_model() -> None:
+    assert get("/", "secret").status_code == get("/page.js", "secret").status_code == 200
+    assert get("/about.json", "secret").status_code == 401
+    assert get("/about.json", "secret", authorization="Bearer secret").status_code == 200
+    assert get("/", origin="https://other.example").status_code == 403
 
 
 def test_a_body_without_a_length_is_counted_and_a_slow_one_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

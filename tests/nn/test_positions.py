@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from tests.builders import LAYERS, classifier, seq2seq
 from transformer.families.seq2seq.network import Seq2SeqTransformer
 from transformer.nn.attention import MultiHeadAttention
+from transformer.nn.attention_weights import collect_attention
 from transformer.nn.config import TransformerParams
 from transformer.nn.layers import DecoderLayer, Encoder, EncoderLayer
 from transformer.nn.positions import AttentionPositions, RotaryPositions, sinusoidal_table
-from transformer.reporting.attention_maps import collect_attention
 
 D = 6
 SOURCE = torch.tensor([[2, 9, 8, 7, 3], [2, 5, 3, 0, 0], [4, 6, 6, 3, 0]])

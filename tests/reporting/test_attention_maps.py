@@ -6,8 +6,8 @@ from torch import Tensor, nn
 
 from tests.builders import LAYERS, classifier, recurrent_seq2seq, seq2seq
 from transformer.nn.attention import MultiHeadAttention, attention_weights
+from transformer.nn.attention_weights import collect_attention
 from transformer.nn.masks import padding_mask
-from transformer.reporting.attention_maps import collect_attention
 
 SOURCE = torch.tensor([[2, 9, 8, 7, 3], [2, 5, 3, 0, 0]])
 TARGET = torch.tensor([[2, 4, 6, 7], [2, 9, 5, 0]])

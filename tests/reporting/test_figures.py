@@ -19,10 +19,10 @@ from transformer.families.seq2seq.figures import translate_with_attention
 from transformer.families.seq2seq.training_params import Seq2SeqTrainParams
 from transformer.families.seq2seq.translator import Translator
 from transformer.inference.bundle import open_bundle
+from transformer.nn.attention_weights import Maps
 from transformer.reporting.attention_maps import (
     Axis,
     Drawing,
-    Maps,
     attention_figure,
     chosen_layers,
     head_panels,

@@ -8,10 +8,11 @@ import socket
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from transformer.commands.server import LOOPBACK, TOKEN
+from transformer.commands.server import ABOUT, LOOPBACK, TOKEN
 from transformer.core.errors import UserError
+from transformer.inference.serving import DETAILS
 from transformer.workflow.mlflow import (
     VIEW,
     in_words,
@@ -53,7 +54,9 @@ def show(root: Path, tasks: Iterable[str], port: int) -> None:
 
 
 def serve(root: Path, task: str, model: str | None, host: str, port: int) -> None:
-    """Replace this process with MLflow's scoring server behind checks (server.py), after printing a sample request.
+    """Replace this process with MLflow's scoring server and a page to try the model (server.py).
+
+    Prints the page's address and a sample request before.
 
     model: a URI such as models:/NAME@ALIAS, or a folder; None for the registered model of the task's result in the
     workspace. host: the address to listen on; other machines need a token, which is printed. Raises UserError when
@@ -62,17 +65,21 @@ def serve(root: Path, task: str, model: str | None, host: str, port: int) -> Non
     _require_free(port, host)
     try:
         uri = _own(root, task) if model is None else _given(root, task, model)
-        request = _request(uri)
+        texts = _examples(uri)
+        about = _about(uri, texts)
     except UserError:
         raise
     except Exception as error:  # the boundary: what the database, the connection or MLflow raises
         raise UserError(f"{model or f'the model of {task}'} cannot be served: {in_words(error)}") from error
     token = "" if host in LOOPBACK else secrets.token_urlsafe(16)
     bearer = f" -H 'Authorization: Bearer {token}'" if token else ""
-    address = f"http://{f'[{host}]' if ':' in host else host}:{port}/invocations"
-    print(f"serving {uri}; once the log says that Uvicorn runs, ask it with\n", flush=True)
-    print(f"    curl {address}{bearer} -H 'Content-Type: application/json' -d {shlex.quote(request)}\n", flush=True)
-    os.environ[_MODEL] = uri
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+    content = {"dataframe_split": {"columns": ["text"], "data": [texts[:1] or ["..."]]}}
+    request = shlex.quote(json.dumps(content, ensure_ascii=False))
+    print(f"serving {uri}; once the log says that Uvicorn runs, open", flush=True)
+    print(f"\n    {address}{f'#{token}' if token else ''}\n\nor ask it with\n", flush=True)
+    print(f"    curl {address}invocations{bearer} -H 'Content-Type: application/json' -d {request}\n", flush=True)
+    os.environ |= {_MODEL: uri, ABOUT: json.dumps(about)}
     if token:
         os.environ[TOKEN] = token
     program = Path(__file__).with_name("server.py")  # -P: beside it are modules with the names of libraries
@@ -127,13 +134,26 @@ def _given(root: Path, task: str, model: str) -> str:
     return model
 
 
-def _request(uri: str) -> str:
-    """Return the model's example as a request body."""
+def _examples(uri: str) -> list[str]:
+    """Return the texts of the model's example; none for a model without one."""
     from mlflow.artifacts import load_text
     from mlflow.exceptions import MlflowException
 
     try:
-        content = json.loads(load_text(f"{uri}/{_EXAMPLE}"))
-    except (MlflowException, OSError):  # a model without an example
-        content = {"dataframe_split": {"columns": ["text"], "data": [["..."]]}}
-    return json.dumps(content, ensure_ascii=False)
+        return [str(text) for (text,) in json.loads(load_text(f"{uri}/{_EXAMPLE}"))["dataframe_split"]["data"]]
+    except (MlflowException, OSError):
+        return []
+
+
+def _about(uri: str, texts: list[str]) -> dict[str, Any]:
+    """Return the page's settings: title, the column of the answer, parameters with defaults, examples."""
+    from mlflow.models import get_model_info
+
+    signature = get_model_info(uri).signature
+    given = signature.params.params if signature and signature.params else []
+    params = {each.name: each.default for each in given}
+    answers = signature.outputs.input_names() if signature and signature.outputs else []
+    registered = uri.startswith("models:/")
+    title = ", version ".join(uri.removeprefix("models:/").rsplit("/", 1)) if registered else Path(uri).name
+    answer = answers[0] if answers else None
+    return {"title": title, "answer": answer, "details": DETAILS in params, "params": params, "examples": texts}

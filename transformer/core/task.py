@@ -218,6 +218,13 @@ class Family(ABC):
         """Return the bundle's config with a request's parameters. Raises UserError for inconsistent ones."""
         return {**config}
 
+    def details(self, model: Any, network: Callable[[], Any], config: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """Return what a server tells of one text besides the answer, for people; values that JSON can hold.
+
+        network: opens the model in PyTorch, with which `model` need not compute; config: returned by `requested`.
+        """
+        return {}
+
     def answer(self, model: Any, config: Mapping[str, Any], texts: Sequence[str]) -> dict[str, list[Any]]:
         """Return a served model's answers as columns; config: returned by `requested`."""
         table: dict[str, list[Any]] = model.table(texts)

@@ -1,6 +1,7 @@
 """Answer a server's requests for one bundle, with the requested engine."""
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,6 +19,8 @@ MOST_HYPOTHESES = 16_000
 """Texts of a request times the width of the beam, which the memory grows with."""
 BEST = "best"
 """The fastest available engine that answers as `evaluate` did."""
+DETAILS = "details"
+"""The request parameter that asks for more than the answer."""
 
 
 class Serving:
@@ -35,7 +38,10 @@ class Serving:
         self._opening, self._torch = Lock(), Lock()
 
     def table(self, texts: Sequence[str], params: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """Return the answers as columns. params: `engine`, and those named by `Family.request_params`.
+        """Return the answers as columns. params: `engine`, `details`, and those named by `Family.request_params`.
+
+        With `details`, one text's answer has a column of that name: what `Family.details` returns, the `engine` that
+        answered, in how many `seconds`, and the `engines` to choose from.
 
         Raises UserError for more than can be answered, parameters that cannot be fulfilled and an answer that takes
         too long, and TypeError for a text that is not a string.
@@ -61,7 +67,17 @@ class Serving:
         model = self._model(engine)
         with self._torch if engine == "torch" else nullcontext():  # the other engines are thread-safe
             check_deadline()
-            return family.answer(model, config, texts)
+            started = time.monotonic()
+            table = family.answer(model, config, texts)
+            seconds = time.monotonic() - started
+        if params.get(DETAILS):
+            if len(texts) > 1:
+                raise UserError(f"`{DETAILS}` are of one text at a time, not of {len(texts):,}")
+            shown = {"engine": engine, "seconds": seconds, "engines": [BEST, "torch", *self._engines]}
+            with self._torch:
+                given = (family.details(model, lambda: self._model("torch"), config, text) for text in texts)
+                table[DETAILS] = [shown | each for each in given]
+        return table
 
     def _model(self, engine: str) -> Any:
         with self._opening:

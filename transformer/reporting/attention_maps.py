@@ -1,85 +1,25 @@
-"""Attention maps of an ordinary forward pass, collected by hooks, without a separate code path in the models."""
+"""Attention maps: their figures, and their file for the report's explorer."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from textwrap import wrap
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import torch
-import torch.nn.functional as F
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
-from torch import Tensor, nn
 
 from transformer.core.files import atomic_write, json_bytes, read_json, read_rows, read_table
 from transformer.core.paths import Paths
 from transformer.core.task import Task
 from transformer.core.validation import Section
-from transformer.nn.attention import MultiHeadAttention
-from transformer.nn.hashed import HashedAttention
+from transformer.nn.attention_weights import Maps
 from transformer.reporting.style import FILE, TITLE, WEIGHTS, packed, plain
-
-Maps = dict[str, Tensor]
-"""Weights (B, H, T, S) by attention module name, such as `decoder.layers.1.source_attention`."""
-MARKER = "is_attention_weights"
-"""A module with this attribute outputs attention weights: (B, T, S), (B, S) for one query, or (B, H, T, S)."""
-
-
-@contextmanager
-def collect_attention(model: nn.Module) -> Iterator[Maps]:
-    """Collect the attention weights that `model` computes inside the block, in the order of the calls.
-
-    For one forward pass, or the decoding steps of the same rows: each further call of a module appends its queries, and
-    earlier queries get weight 0 for keys that did not exist yet. Weights are detached and without dropout. The model's
-    outputs are bit-identical. Nothing is stored in the model, and the hooks are removed with the block.
-    """
-    maps: Maps = {}
-    handles = []
-    for name, module in model.named_modules():
-        if isinstance(module, MultiHeadAttention | HashedAttention):
-            handles.append(module.register_forward_hook(partial(_recompute, maps, name), with_kwargs=True))
-        elif getattr(module, MARKER, False):
-            handles.append(module.register_forward_hook(partial(_keep, maps, name)))
-    try:
-        yield maps
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _recompute(
-    maps: Maps,
-    name: str,
-    module: MultiHeadAttention | HashedAttention,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    _: Tensor,
-) -> None:
-    with torch.no_grad():
-        _append(maps, name, module.weights(*args, **kwargs))
-
-
-def _keep(maps: Maps, name: str, module: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
-    weights = output.detach()
-    if weights.dim() == 2:
-        weights = weights[:, None]
-    _append(maps, name, weights if weights.dim() == 4 else weights[:, None])
-
-
-def _append(maps: Maps, name: str, weights: Tensor) -> None:
-    if (earlier := maps.get(name)) is not None:
-        keys = max(earlier.shape[-1], weights.shape[-1])
-        weights = torch.cat([F.pad(part, (0, keys - part.shape[-1])) for part in (earlier, weights)], dim=-2)
-    maps[name] = weights
-
 
 Weights = NDArray[np.float32]
 _CELL = 0.17  # inches, room for a token's letters

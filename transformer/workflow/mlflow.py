@@ -11,8 +11,9 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -21,11 +22,12 @@ from filelock import FileLock
 
 from transformer.core.errors import UserError, in_markdown, printable
 from transformer.core.files import read_json, read_table, write_json
+from transformer.core.params import leaves
 from transformer.core.task import open_task
 from transformer.core.unchanged import repository
 from transformer.data.tokenization import read_pretokenizers, read_rules
 from transformer.inference.bundle import CONVERTED
-from transformer.inference.serving import BEST
+from transformer.inference.serving import BEST, DETAILS
 from transformer.workflow import run as content
 from transformer.workflow.pipeline import bundle_path, converted_path
 from transformer.workflow.results import Result
@@ -56,6 +58,8 @@ _SETTINGS = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # it may contain a password
 }
 _BUNDLE = "bundle"
+_EXAMPLES = 5
+"""Inputs that are stored with a model."""
 _PACKAGES = (
     *("torch", "numpy", "pandas", "safetensors", "tokenizers", "pydantic", "threadpoolctl", "ctranslate2"),
     "onnxruntime",
@@ -319,10 +323,12 @@ def _register(store: Store, run_id: str, result: Result, origin: Origin, folder:
     model_id = logged.model_id
     with tempfile.TemporaryDirectory(prefix="run-") as temporary:
         local, converted = Path(temporary, "model"), folder / converted_path(task)
-        first = next(read_table(folder / "reports" / task / "predictions.tsv"), {})
+        rows = islice(read_table(folder / "reports" / task / "predictions.tsv"), _EXAMPLES)
+        family = open_task(task).family
+        asked = partial(family.command_line().example, task, leaves(result.pipeline.params))
+        examples = [asked(row[family.question])[1] for row in rows]
         reference = Model(artifact_path=logged.artifact_location, model_uuid=model_id, run_id=run_id, model_id=model_id)
-        example = first.get(open_task(task).family.question)
-        save_model(local, folder / bundle_path(task), task, example=example, model=reference)
+        save_model(local, folder / bundle_path(task), task, examples=examples, model=reference)
         if converted.is_dir() and "convert" in result.pipeline.stages:
             shutil.copytree(converted, local / "artifacts" / CONVERTED)
         client.log_model_artifacts(model_id, str(local))
@@ -339,9 +345,9 @@ def _register(store: Store, run_id: str, result: Result, origin: Origin, folder:
 
 
 def save_model(
-    local: Path, bundle: Path, task: str, *, example: str | None = None, model: "Model | None" = None
+    local: Path, bundle: Path, task: str, *, examples: Sequence[str] = (), model: "Model | None" = None
 ) -> None:
-    """Save a task's bundle as a pyfunc model. example: a sample input; model: its entry in MLflow's database."""
+    """Save a task's bundle as a pyfunc model. examples: sample inputs; model: its entry in MLflow's database."""
     import pandas as pd
     from mlflow import pyfunc
 
@@ -355,7 +361,7 @@ def save_model(
             artifacts={_BUNDLE: str(copied)},
             code_paths=[str(package)],
             signature=_signature(task, family.request_params(read_json(bundle / "config.json"))),
-            input_example=None if example is None else pd.DataFrame({"text": [example]}),
+            input_example=pd.DataFrame({"text": examples}) if examples else None,
             pip_requirements=[f"{name}=={_public_version(name)}" for name in packages],
             mlflow_model=model,
         )
@@ -373,7 +379,8 @@ def _signature(task: str, params: Sequence[tuple[str, str, Any]]) -> "ModelSigna
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, ParamSchema, ParamSpec, Schema
 
-    specs = [ParamSpec(name, kind, default) for kind, name, default in (("string", "engine", BEST), *params)]
+    own = (("string", "engine", BEST), ("boolean", DETAILS, False))
+    specs = [ParamSpec(name, kind, default) for kind, name, default in (*own, *params)]
     outputs = Schema([ColSpec(kind, name) for kind, name in open_task(task).family.answers])
     return ModelSignature(Schema([ColSpec("string", "text")]), outputs, ParamSchema(specs))
 

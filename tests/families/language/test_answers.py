@@ -21,10 +21,18 @@ from transformer.data.subwords import train_bpe
 from transformer.data.tokenization import PreTokenizer, PreTokenizerParams
 from transformer.data.vocabulary import Vocabulary
 from transformer.data.vocabulary_training import train_wordpiece, word_vocabulary
+from transformer.families.language.details import details
 from transformer.families.language.engines import UncachedGenerator
 from transformer.families.language.evaluate import samples
 from transformer.families.language.interface import mask_id
-from transformer.families.language.model import LanguageModel, _around, encode_gaps, fillings, never_generated
+from transformer.families.language.model import (
+    LanguageModel,
+    _around,
+    continue_texts,
+    encode_gaps,
+    fillings,
+    never_generated,
+)
 from transformer.families.language.network import LanguageTransformer
 from transformer.families.language.options import LanguageCommands
 from transformer.families.language.scores import counted
@@ -267,3 +275,33 @@ def test_samples_and_examples_of_a_script_without_spaces_are_parts_of_the_text(o
     gap = f"{text[:7]}[MASK]{text[8:]}"
     expected = (text[:6], text[:8]) if objective == "causal" else (gap, gap)
     assert (sample[0], sample[1], asked) == ("test", *expected)
+
+
+@pytest.mark.parametrize("kind", VOCABULARIES)
+@pytest.mark.parametrize("method", ["greedy", "sample"])
+def test_what_may_come_next_has_its_probability_and_is_continued(kind: str, method: str, tmp_path: Path) -> None:
+    own = model(tmp_path, "causal", kind, method=method)
+    text = "the film"
+    found = details(own, text)
+    shares = [each["probability"] for each in found["next"]]
+    assert shares == sorted(shares, reverse=True) and 0 < sum(shares) <= 1.001
+    best = [each for each in found["next"] if not each["end"]][:3]
+    assert [each["probability"] for each in found["continuations"]] == [each["probability"] for each in best]
+    for each in found["continuations"]:
+        assert each["text"].startswith(text)
+    if method == "greedy" and not found["next"][0]["end"]:
+        assert found["continuations"][0]["text"] == own.generate(text), "the likeliest token begins it"
+
+
+def test_the_perplexity_of_a_continuation_is_that_of_its_tokens(tmp_path: Path) -> None:
+    own = model(tmp_path, "causal")
+    (prompt,) = own.encode(["the film"])
+    ((best,),) = continue_texts(own.engine.generator, [prompt[:-1]], own.vocabulary, own.decoding)
+    first = details(own, "the film")["continuations"][0]
+    assert len(best.ids) == own.decoding.max_length
+    assert first["perplexity"] == pytest.approx(np.exp(-best.log_probability / len(best.ids)), abs=0.006)
+
+
+def test_a_long_prompt_has_a_next_token_too(tmp_path: Path) -> None:
+    found = details(model(tmp_path, "causal"), "the film was good " * 20)
+    assert found["next"] and len(found["continuations"]) == 3

@@ -50,7 +50,7 @@ def workspace(bundles: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
     content = smoke(TASK, {"convert": {"formats": ["onnx", "ctranslate2"], "int8": False, "verify_rows": 2}})
     run_stage(content, TASK, "convert", paths, Observer())
     assert engines_of(bundle) == ["ctranslate2", "onnx"]
-    save_model(root / "model", bundle, TASK, example=TEXTS[0])
+    save_model(root / "model", bundle, TASK, examples=TEXTS[:2])
     shutil.copytree(paths.converted, root / "model" / "artifacts" / "converted")
     save_model(root / "other", bundles["sentiment"], "sentiment")
     for store, folder in (("mlflow", "model"), ("other", "other")):

@@ -1,5 +1,6 @@
 """Models that choose one label for a text: sentiment."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,11 @@ class TextClassifier(Family):
         from transformer.families.classifier.engines import open_converted
 
         return open_converted(task, folder, config, threads)
+
+    def details(self, model: Any, network: Callable[[], Any], config: Mapping[str, Any], text: str) -> dict[str, Any]:
+        from transformer.families.classifier.details import details
+
+        return details(model, text)
 
     def best_engine(self, config: dict[str, Any], available: list[str]) -> str:
         from transformer.families.classifier.engines import best_engine

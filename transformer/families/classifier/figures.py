@@ -20,16 +20,15 @@ from transformer.families.classifier.torch_classifier import (
     open_trained,
 )
 from transformer.families.classifier.training_params import ClassifierTrainParams
+from transformer.nn.attention_weights import Maps, collect_attention
 from transformer.nn.device import prepare
 from transformer.reporting.attention_maps import (
     Axis,
     Drawing,
     FiguresParams,
-    Maps,
     Weights,
     attention_figure,
     chosen_layers,
-    collect_attention,
     head_panels,
     sentences,
     updates,

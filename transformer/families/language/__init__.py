@@ -1,5 +1,6 @@
 """Language models, causal and masked."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,11 @@ class Language(Family):
         from transformer.families.language.engines import open_converted
 
         return open_converted(folder, config, threads)
+
+    def details(self, model: Any, network: Callable[[], Any], config: Mapping[str, Any], text: str) -> dict[str, Any]:
+        from transformer.families.language.details import details
+
+        return details(network(), text)
 
     def best_engine(self, config: dict[str, Any], available: list[str]) -> str:
         return "torch"  # no other was measured to be faster

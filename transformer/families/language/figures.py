@@ -15,6 +15,7 @@ from transformer.families.language.long_figures import write_long_figures
 from transformer.families.language.scoring import AnsweringParams
 from transformer.families.language.torch_model import TorchLanguageModel
 from transformer.families.language.training_params import LanguageTrainParams
+from transformer.nn.attention_weights import collect_attention
 from transformer.nn.device import prepare
 from transformer.reporting.attention_maps import (
     Axis,
@@ -22,7 +23,6 @@ from transformer.reporting.attention_maps import (
     FiguresParams,
     attention_figure,
     chosen_layers,
-    collect_attention,
     head_panels,
     sentences,
     updates,

@@ -13,7 +13,7 @@ from transformer.data.store import Ids
 from transformer.families.language.reformer import AttentionBlock, Reformer
 from transformer.families.language.torch_model import TorchLanguageModel
 from transformer.families.language.transformer_xl import TransformerXL
-from transformer.reporting.attention_maps import collect_attention
+from transformer.nn.attention_weights import collect_attention
 from transformer.reporting.style import COLOURS, DASHES, save
 
 

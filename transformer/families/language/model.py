@@ -260,7 +260,7 @@ class LanguageModel:
         notes = [tuple(self._read(*each)) for each in zip(tokens, whole, strict=True)]
         return [
             [
-                Continuation(self._continued(prompt, ids, each.ids), (*own, *([] if each.finished else [_UNFINISHED])))
+                Continuation(self.continued(prompt, ids, each.ids), (*own, *([] if each.finished else [_UNFINISHED])))
                 for each in hypotheses
             ]
             for prompt, ids, hypotheses, own in zip(prompts, encoded, found, notes, strict=True)
@@ -342,7 +342,7 @@ class LanguageModel:
         special = [vocabulary.pad_id, vocabulary.unknown_id, vocabulary.begin_id, vocabulary.end_id, mask]
         return [*special, *vocabulary.unfamiliar_ids.tolist()]  # byte tokens are not words
 
-    def _continued(self, prompt: str, given: Ids, new: Sequence[int]) -> str:
+    def continued(self, prompt: str, given: Ids, new: Sequence[int]) -> str:
         """Append the text of the new tokens to the prompt, which stays as written."""
         before, whole = (self._text(ids) for ids in (given.tolist(), [*given.tolist(), *new]))
         added = _after(before, whole)

@@ -1,6 +1,6 @@
 """Models that map one sequence to another: translation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,6 +123,11 @@ class Seq2Seq(Family):
             changes = {"method": "beam"} | changes if beam else {"method": "greedy", "n_best": 1} | changes
         decoding = config["decoding"] | changes
         return {**config, "decoding": _validated(decoding).model_dump() if changes else decoding}
+
+    def details(self, model: Any, network: Callable[[], Any], config: Mapping[str, Any], text: str) -> dict[str, Any]:
+        from transformer.families.seq2seq.details import details
+
+        return details(model, network, _validated(config["decoding"]), text)
 
     def answer(self, model: Any, config: Mapping[str, Any], texts: Sequence[str]) -> dict[str, list[Any]]:
         table: dict[str, list[Any]] = model.table(texts, _validated(config["decoding"]))

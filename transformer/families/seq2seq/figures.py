@@ -1,11 +1,8 @@
 """figures: draws the attention between source and translation, and what the code computes."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-
-import torch
 
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
@@ -13,18 +10,18 @@ from transformer.core.paths import Paths
 from transformer.core.task import Task
 from transformer.core.validation import Hardware, StageParams
 from transformer.data.vocabulary import clip
+from transformer.families.seq2seq.attended import attention, cross_maps, self_maps
 from transformer.families.seq2seq.torch_translator import TorchTranslator
 from transformer.families.seq2seq.training_params import Seq2SeqTrainParams
 from transformer.families.seq2seq.translator import AnsweringParams
+from transformer.nn.attention_weights import Maps
 from transformer.nn.device import prepare
 from transformer.reporting.attention_maps import (
     Axis,
     Drawing,
     FiguresParams,
-    Maps,
     attention_figure,
     chosen_layers,
-    collect_attention,
     head_panels,
     sentences,
     updates,
@@ -68,16 +65,13 @@ def translate_with_attention(translator: TorchTranslator, sentence: str, *, long
     ids = clip(whole, min(longest, translator.model.config.model.max_length))
     found = translator.best(ids)
     answer, stop = found.ids, len(found.ids) + found.finished
-    device = next(translator.model.parameters()).device
     given = [target.begin_id, *answer][:stop]  # an unfinished translation has no end token to predict
-    with torch.inference_mode(), collect_attention(translator.model) as maps:
-        translator.model(torch.from_numpy(ids)[None].to(device), torch.tensor([given], device=device))
     return AttendedTranslation(
         source=source.entries(ids),
         given=target.entries(given),
         predicted=target.entries([*answer, target.end_id][:stop]),
         text=translator.text(target.decode(answer)),
-        maps=maps,
+        maps=attention(translator, ids, given),
         cut=len(ids) < len(whole),
     )
 
@@ -124,23 +118,12 @@ def drawings(attended: AttendedTranslation, *, layers: str, self_attention: bool
     source, given = Axis("source token", attended.source), Axis("target token given", attended.given)
     predicted = Axis("target token predicted", attended.predicted)
     first = f" (the first {len(attended.source) - 2} tokens)" if attended.cut else ""
-    cross = chosen_layers(_cross_attention(attended), layers=layers)
+    cross = chosen_layers(cross_maps(attended.maps), layers=layers)
     if cross:
         source_text = plain(" ".join(attended.source[1:-1]), TITLE)
         title = f"Cross-attention: {source_text}{first}\n→ {plain(attended.text, TITLE)}"
         yield Drawing("cross_attention", title, head_panels(cross), predicted, source)
     for side, tokens in (("encoder", source), ("decoder", given)):
-        own = chosen_layers(_self_attention(attended, side), layers=layers)
+        own = chosen_layers(self_maps(attended.maps, side), layers=layers)
         if own and self_attention:
             yield Drawing(f"{side}_attention", f"Self-attention of the {side}{first}", head_panels(own), tokens, tokens)
-
-
-def _self_attention(attended: AttendedTranslation, side: str) -> Maps:
-    own = re.compile(rf"{side}\.layers\.\d+\.attention")
-    return {name: weights for name, weights in attended.maps.items() if own.fullmatch(name)}
-
-
-def _cross_attention(attended: AttendedTranslation) -> Maps:
-    """Return the cross-attention maps of a Transformer decoder, or the attention maps of a recurrent decoder."""
-    own = {*_self_attention(attended, "encoder"), *_self_attention(attended, "decoder")}
-    return {name: weights for name, weights in attended.maps.items() if name not in own}

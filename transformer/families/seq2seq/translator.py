@@ -101,7 +101,7 @@ class Translator:
         tokens = self.pretokenize(texts)
         sources = self._source.encode(tokens)
         read = [tuple(self._read(*each, decoding)) for each in zip(tokens, sources, strict=True)]
-        hypotheses = self._hypotheses(sources, decoding, Observer(), first)
+        hypotheses = self.hypotheses(sources, decoding, Observer(), first)
         return [
             [self._translation(each, notes) for each in found] for found, notes in zip(hypotheses, read, strict=True)
         ]
@@ -121,7 +121,7 @@ class Translator:
         translation.notes = notes if found.finished else (*notes, _UNFINISHED)
         return translation
 
-    def _hypotheses(
+    def hypotheses(
         self, sources: Sequence[Ids], decoding: DecodingParams, observer: Observer, first: int = 0
     ) -> list[list[Hypothesis]]:
         """Return each source's hypotheses; an empty one for sources without tokens, where a model hallucinates."""
@@ -150,7 +150,7 @@ class Translator:
 
     def best_of_each(self, sources: Sequence[Ids], observer: Observer) -> list[Hypothesis]:
         """Return the best hypothesis of each encoded source."""
-        return [found[0] for found in self._hypotheses(sources, self.decoding, observer)]
+        return [found[0] for found in self.hypotheses(sources, self.decoding, observer)]
 
     def line(self, found: Hypothesis) -> str:
         """Return a hypothesis as `decode` does."""
