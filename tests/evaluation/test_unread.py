@@ -81,4 +81,4 @@ def test_a_split_without_one_of_the_classes_with_long_texts_and_unknown_words_is
     assert result.evaluation["validation"]["unknown_rate"] == encoded(stages, "text")[1] > 0
     said = [*ClassifierReporting().weaknesses(task, result)]
     assert "25.0 % of the reviews are longer than model.max_length: the rest was not read." in said
-    assert len([*_charts(task, result)]) == 2, "no curve of one class against the other"
+    assert len([*_charts(task, result)]) == 3, "no curve of one class against the other"

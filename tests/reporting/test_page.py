@@ -10,8 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transformer.evaluation.headline import headline, shortfall, splits, value, with_interval
-from transformer.reporting.content import Page, Picture, Section, Table, _course, bar_chart, line_chart
+from transformer.evaluation.headline import comparisons, headline, shortfall, splits, value, with_interval
+from transformer.families.seq2seq.report import marked
+from transformer.reporting.content import (
+    Example,
+    Marked,
+    Page,
+    Picture,
+    Section,
+    Table,
+    _course,
+    confusion_chart,
+    interval_chart,
+    line_chart,
+    reliability_chart,
+)
 from transformer.reporting.page import render
 from transformer.reporting.result import training_times
 from transformer.reporting.style import STEPS, packed
@@ -56,13 +69,15 @@ def page(text: str) -> str:
     history = {"epoch": ["1", "2"], "train_loss": ["2.5", "1.5"], "validation_loss": ["3", "2"]}
     chart = line_chart("Loss", history, x="epoch", ys={"train_loss": text, "missing": "x"}, y_label="nats")
     table = Table(text, ["a", text], [["1", text], ["2", "b"]], long=True)
-    sections = [Section(text, text, [chart, Picture(text, b"<svg/>")], [table, Table("none", ["a"], [], folded=True)])]
+    tables = [table, Table("none", ["a"], [], folded=True)]
+    sections = [Section(text, text, [text], [chart, Picture(text, b"<svg/>")], tables)]
+    examples = [Example(text, [(text, text), ("answer", Marked([(text, True), (" and ", False), (text, False)]))])]
     maps = [{"name": text, "queries": {}, "keys": {}, "panels": []}]
-    return render(Page(text, text, [text], [(text, text)], sections, sections, json.dumps({"texts": maps})))
+    return render(Page(text, text, [text], chart, examples, sections, json.dumps({"texts": maps})))
 
 
 def page_of(table: Table) -> str:
-    return render(Page("t", "h", [], [], [Section("s", tables=[table])], [], ""))
+    return render(Page("t", "h", [], None, [], [Section("s", tables=[table])], ""))
 
 
 def test_texts_are_escaped_wherever_they_stand() -> None:
@@ -76,7 +91,7 @@ def test_texts_are_escaped_wherever_they_stand() -> None:
 def test_a_cell_of_a_megabyte_is_cut() -> None:
     table = Table("errors", ["label", "text"], [["1", "x" * 1_000_000], ["2", "y" * 20_000]])
     parsed = Parsed(page_of(table))
-    assert "".join(parsed.text["td"]) == "x" * 19_997 + "..." + "y" * 20_000
+    assert "".join(parsed.text["td"]) == "x" * 19_999 + "…" + "y" * 20_000
 
 
 def test_nothing_is_loaded_from_anywhere() -> None:
@@ -105,12 +120,58 @@ def test_a_chart_has_its_numbers_and_its_course_in_words() -> None:
     assert chart.alt == "Loss. training: from 2.5 at 1 to 1.25 at 3."
     assert _course([(1, 0.9), (2000, 0.9996)]) == "from 0.9 at 1 to 0.9996 at 2,000", "neither all nor 2e+03"
     assert chart.numbers and chart.numbers.rows == [["1", "2.5"], ["2", ""], ["3", "1.25"]]
-    groups = {"words": ["1-8", "9-"], "bleu": ["30.5", "20"], "n": ["5", "7"]}
-    bars = bar_chart("BLEU", groups, group="words", value="bleu", count="n", label="words", x_label="BLEU")
-    assert bars.alt == "BLEU. 1-8 (n = 5): 30.5; 9- (n = 7): 20." and b"1-8 (n = 5)" in bars.svg
-    columns = {"place": ["32-63"], "n": ["123456"], "bits": ["3.5812345"]}
-    counts = bar_chart("Tokens", columns, group="place", value="bits", count="n", label="place", x_label="bits")
-    assert counts.numbers and counts.numbers.rows == [["32-63", "3.5812", "123456"]], "counts are exact"
+
+
+def test_groups_have_their_intervals_and_numbers() -> None:
+    groups = {"words": ["1-8", "9-"], "bleu": ["30.5", "20"], "low": ["28", ""], "high": ["33", ""], "n": ["5", "7"]}
+    how: Any = {"group": "words", "value": "bleu", "label": "words", "x_label": "BLEU"}
+    shown = interval_chart("BLEU", groups, **how, count="n")
+    assert shown.alt == "BLEU. 1-8 (n = 5): 30.5; 9- (n = 7): 20." and b"1-8 (n = 5)" in shown.svg
+    assert shown.numbers and shown.numbers.rows == [["1-8", "30.5", "28", "33", "5"], ["9-", "20", "", "", "7"]]
+    columns = {"words": ["a"], "bleu": ["3.5812345"], "low": ["-1"], "high": ["4"], "n": ["123456"]}
+    counts = interval_chart("Tokens", columns, **how, count="n")
+    assert counts.numbers and counts.numbers.rows[0][::4] == ["a", "123456"], "counts are exact"
+    assert interval_chart("Cost", columns, **how, zero=True).alt == "Cost. The interval excludes 0 for: none."
+
+
+def test_a_confusion_has_the_counts_in_the_picture_in_words_and_in_numbers() -> None:
+    chart = confusion_chart("Reviews", ["bad", "good"], [[7, 1], [0, 1234]])
+    assert chart.alt == "Reviews. 7 bad as bad; 1 bad as good; 0 good as bad; 1,234 good as good."
+    assert chart.numbers and chart.numbers.rows == [["actually bad", "7", "1"], ["actually good", "0", "1234"]]
+    assert b"1,234" in chart.svg
+    many = confusion_chart("Reviews", [f"l{n}" for n in range(30)], np.eye(30, dtype=int).tolist())
+    assert many.alt == "Reviews, of 30 labels." and b"l29" in many.svg
+
+
+def test_reliability_has_its_counts() -> None:
+    columns = {"probability": ["0.1", "0.9"], "positive": ["0.2", "0.8"], "calibrated": ["0.1", "0.9"]}
+    columns |= {"low": ["0.1", "0.7"], "high": ["0.3", "0.9"], "reviews": ["1234", "99"]}
+    chart = reliability_chart("Reliability", columns, x_label="probability", y_label="share", count="reviews")
+    assert chart.alt == "Reliability. 0.1 predicted, 0.2 true (n = 1234); 0.9 predicted, 0.8 true (n = 99)."
+    assert b"1,234" in chart.svg and chart.numbers and chart.numbers.rows[1] == ["0.9", "0.8", "0.7", "0.9", "99"]
+
+
+def test_the_first_screen_comes_before_what_is_folded() -> None:
+    html = page("text")
+    first, _, rest = html.partition("<details><summary><h2>")
+    assert rest and "<mark>text</mark> and text" in first
+    assert [part in first for part in ('class="headline"', "<figure>", "Examples")] == [True] * 3
+    assert html.count("<h2>") == html.count("<summary><h2>") + 1, "all headings but the example's are of a fold"
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "only"),
+    [
+        ("A red dog sleeps.", "a dog sleeps .", (["red "], [])),
+        ("Ein Hund", "", (["Ein ", "Hund"], [])),
+        ("the same", "the same", ([], [])),
+        ("一只狗睡觉", "一只猫睡觉", (["狗"], ["猫"])),
+    ],
+)
+def test_words_that_only_one_text_has_are_marked(one: str, two: str, only: tuple[list[str], list[str]]) -> None:
+    found = marked(one, two)
+    assert tuple(map(str, found)) == (one, two)
+    assert tuple([text for text, is_marked in each.parts if is_marked] for each in found) == only
 
 
 def test_where_training_spent_its_time_is_shares_of_the_whole_and_a_curve() -> None:
@@ -208,6 +269,17 @@ SHORTFALLS: list[tuple[dict[str, Any], str]] = [
 def test_a_model_that_does_not_beat_its_baseline_says_so(test: dict[str, Any], sentence: str) -> None:
     ahead = compared("accuracy", "linear", 0.99, 0.01, 0.001)
     assert shortfall({"test": test, "validation": ahead}) == sentence
+
+
+def test_what_a_result_is_compared_with_stands_in_a_line_each() -> None:
+    linear = compared("accuracy", "linear", 0.985, 0.793, 0.001)
+    linear |= {"accuracy_minus_linear_low": 0.167, "accuracy_minus_linear_high": 0.219}
+    other = compared("bits_per_byte", "baseline", 1.1, 1.25, None)
+    assert [*comparisons({"test": linear | other, "validation": {}})] == [
+        "The linear baseline has accuracy 79.3 %, this model 98.5 % (+19.2, 95 % interval +16.7 to +21.9).",
+        "The result in evaluate.baseline has bits per byte 1.250, this model 1.100 (-0.150).",
+    ]
+    assert [*comparisons(EVALUATION)] == []
 
 
 def test_every_baseline_that_is_not_beaten_is_named() -> None:

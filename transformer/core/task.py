@@ -103,6 +103,14 @@ class Reporting(ABC):
         """Yield the model's weaknesses, one line each."""
 
     @abstractmethod
+    def curves(self, task: "Task") -> Sequence[tuple[str, Mapping[str, str], str]]:
+        """Return the learning curves, the main one first: title, label by column of history.tsv, and y-axis label."""
+
+    @abstractmethod
+    def examples(self, task: "Task", result: Any) -> Iterator[Any]:
+        """Yield three texts with their answers (`reporting.content.Example`), of the main test split."""
+
+    @abstractmethod
     def sections(self, task: "Task", result: Any) -> Iterator[Any]:
         """Yield the sections of the page (`reporting.content.Section`), the most informative first."""
 

@@ -1,6 +1,6 @@
 """Format a result's main metrics as text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Split = Mapping[str, Any]
@@ -169,6 +169,28 @@ def shortfall(evaluation: Mapping[str, Split]) -> str:
     compared = [(each, other) for other in _BASELINES for each in decisive if f"{each}_minus_{other}" in split]
     behind = [_behind(metric, other, name, split) for metric, other in compared]
     return " ".join(filter(None, [*behind, *leak, _cut(name, split)]))
+
+
+def comparisons(evaluation: Mapping[str, Split]) -> Iterator[str]:
+    """Yield one line per baseline, with the difference to it on the main test split and its interval."""
+    name = splits(evaluation)[0]
+    split = evaluation[name]
+    for other, words in _BASELINES.items():
+        for metric in (_OF_LANGUAGE_MODELS, *_COMPARED, "chrf"):
+            if (difference := f"{metric}_minus_{other}") in split:
+                own, theirs = _apart(metric, split[metric], split[f"{other}_{metric}"])
+                ends = [split[f"{difference}_{end}"] for end in ("low", "high") if f"{difference}_{end}" in split]
+                sure = f", 95 % interval {' to '.join(signed(metric, end) for end in ends)}" if ends else ""
+                line = f"{words} has {metric_label(metric)} {theirs}, this model {own}"
+                yield f"{line[0].upper()}{line[1:]} ({signed(metric, split[difference])}{sure})."
+                break
+
+
+def signed(name: str, difference: float) -> str:
+    """Format a difference of two values of a metric with its sign; percentages differ in points."""
+    form = _WORDS[name][1] if name in _WORDS else _SHARE
+    shown = 100 * difference if form.percent else difference
+    return f"{shown:+.{form.digits}f}"
 
 
 def _cut(name: str, split: Split) -> str:

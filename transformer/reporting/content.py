@@ -4,10 +4,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from transformer.reporting.style import COLOURS, DASHES, plain, rendered
+from transformer.reporting.style import COLOURS, DASHES, WEIGHTS, plain, rendered
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A text, some parts of which are marked."""
+
+    parts: Sequence[tuple[str, bool]]
+    """Each part, and whether it is marked."""
+
+    def __str__(self) -> str:
+        return "".join(text for text, _ in self.parts)
+
+
+Cell = str | Marked
 
 
 @dataclass(frozen=True)
@@ -16,7 +31,7 @@ class Table:
 
     caption: str
     header: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[Cell]]
     long: bool = False
     """True to scroll on its own, with a text field that filters its rows."""
     folded: bool = False
@@ -34,34 +49,46 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page with its own heading."""
+    """A part of the page that shows only its heading at first."""
 
     title: str
     text: str = ""
+    points: Sequence[str] = ()
+    """Lines of a list."""
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
 
 
 @dataclass(frozen=True)
+class Example:
+    """A text with its answer."""
+
+    title: str
+    fields: Sequence[tuple[str, Cell]]
+    """Name and text of each."""
+
+
+@dataclass(frozen=True)
 class Page:
-    """The whole page."""
+    """The whole page; all but the sections and the attention is on the first screen."""
 
     title: str
     headline: str
     """Quality of the result, with its interval, in one line."""
-    weaknesses: Sequence[str]
-    """Weaknesses, one line each."""
-    facts: Sequence[tuple[str, str]]
-    """Facts about the run: name and value."""
+    compared: Sequence[str]
+    """Comparisons with other systems and results, one line each."""
+    chart: Picture | None
+    """How the result came about."""
+    examples: Sequence[Example]
     sections: Sequence[Section]
-    folded: Sequence[Section]
-    """Sections that show only their heading at first."""
     attention: str
     """Content of attention.json; empty for a model without attention."""
 
 
 _SIZE = (6.0, 3.4)  # inches
 _LARGE = 1000
+_FEW = 20
+"""Labels whose counts fit into their cells."""
 Columns = Mapping[str, Sequence[str]]
 """Cells of a table by column, all of the same length."""
 
@@ -78,28 +105,60 @@ def line_chart(
     return Picture(alt, rendered("svg", title, draw), numbers)
 
 
-def bar_chart(title: str, columns: Columns, *, group: str, value: str, count: str, label: str, x_label: str) -> Picture:
-    """Plot one bar per group, with its number of texts; label: the grouping; x_label: the bars' quantity."""
-    groups = [f"{name} (n = {number})" for name, number in zip(columns[group], columns[count], strict=True)]
-    values = [float(cell) for cell in columns[value]]
-    draw = partial(_bars, f"{title} ({label})", groups, values, x_label)
-    alt = (
-        f"{title}. " + "; ".join(f"{name}: {_label(number)}" for name, number in zip(groups, values, strict=True)) + "."
-    )
-    numbers = Table(title, [label, x_label, count], _cells([columns[group], columns[value], columns[count]]))
-    return Picture(alt, rendered("svg", title, draw), numbers)
+def interval_chart(
+    title: str,
+    columns: Columns,
+    *,
+    group: str,
+    value: str,
+    label: str,
+    x_label: str,
+    count: str = "",
+    zero: bool = False,
+) -> Picture:
+    """Plot one point per group with its interval, in the columns low and high, which may have empty cells.
 
-
-def interval_chart(title: str, columns: Columns, *, group: str, value: str, label: str, x_label: str) -> Picture:
-    """Plot one point per group with its interval, in the columns low and high; label, x_label: as in `bar_chart`."""
-    groups = list(columns[group])
+    label: the grouping; x_label: the points' quantity; count: column with the number of a group's items; zero: True
+    for differences, of which those count whose interval excludes 0.
+    """
+    counts = [f" (n = {number})" for number in columns[count]] if count else [""] * len(columns[group])
+    groups = [name + number for name, number in zip(columns[group], counts, strict=True)]
     values, low, high = ([float(cell or "nan") for cell in columns[name]] for name in (value, "low", "high"))
-    draw = partial(_intervals, title, groups, values, low, high, x_label)
-    clear = [name for name, start, end in zip(groups, low, high, strict=True) if start > 0 or end < 0]
-    alt = f"{title}. The interval excludes 0 for: {', '.join(clear) or 'none'}."
-    names = (group, value, "low", "high")
-    numbers = Table(title, [label, x_label, "low", "high"], _cells([columns[name] for name in names]))
+    draw = partial(_intervals, title, groups, values, low, high, x_label, zero)
+    if zero:
+        clear = [name for name, start, end in zip(groups, low, high, strict=True) if start > 0 or end < 0]
+        alt = f"{title}. The interval excludes 0 for: {', '.join(clear) or 'none'}."
+    else:
+        alt = f"{title}. " + "; ".join(f"{n}: {_label(v)}" for n, v in zip(groups, values, strict=True)) + "."
+    names = {group: label, value: x_label, "low": "low", "high": "high", **({count: count} if count else {})}
+    numbers = Table(title, [*names.values()], _cells([columns[name] for name in names]))
     return Picture(alt, rendered("svg", title, draw), numbers)
+
+
+def confusion_chart(title: str, labels: Sequence[str], counts: Sequence[Sequence[int]]) -> Picture:
+    """Show how often each label (row) was predicted as each (column), coloured by the share of the row."""
+    rows = [[f"actually {label}", *map(str, row)] for label, row in zip(labels, counts, strict=True)]
+    numbers = Table(title, ["", *(f"predicted {label}" for label in labels)], rows)
+    cells = [
+        f"{count:,} {actual} as {predicted}"
+        for actual, row in zip(labels, counts, strict=True)
+        for predicted, count in zip(labels, row, strict=True)
+    ]
+    alt = f"{title}. {'; '.join(cells)}." if len(labels) <= _FEW else f"{title}, of {len(labels)} labels."
+    return Picture(alt, rendered("svg", title, partial(_confusion, title, labels, counts)), numbers)
+
+
+def reliability_chart(title: str, columns: Columns, *, x_label: str, y_label: str, count: str) -> Picture:
+    """Plot the share of true claims over their probability, with intervals, above the number of claims.
+
+    columns: `probability`, `positive`, `low` and `high` of each bin, and the column `count`.
+    """
+    points = {name: [float(cell) for cell in cells] for name, cells in columns.items() if name != "calibrated"}
+    pairs = zip(points["probability"], points["positive"], columns[count], strict=True)
+    alt = f"{title}. " + "; ".join(f"{_label(x)} predicted, {_label(y)} true (n = {n})" for x, y, n in pairs) + "."
+    names = {"probability": x_label, "positive": y_label, "low": "low", "high": "high", count: count}
+    numbers = Table(title, [*names.values()], _cells([columns[name] for name in names]))
+    return Picture(alt, rendered("svg", title, partial(_reliability, title, points, x_label, y_label, count)), numbers)
 
 
 def _label(number: float) -> str:
@@ -161,27 +220,62 @@ def _intervals(
     low: Sequence[float],
     high: Sequence[float],
     x_label: str,
+    zero: bool,
 ) -> Figure:
-    figure = Figure(figsize=(_SIZE[0], 1.2 + 0.25 * len(groups)))
+    figure = Figure(figsize=(_SIZE[0], 1.2 + 0.3 * len(groups)))
     axes = figure.subplots()
     axes.hlines(range(len(groups)), low, high, color=COLOURS[0], linewidth=2)
-    axes.plot(values, range(len(groups)), "o", color=COLOURS[0], markersize=4)
-    axes.axvline(0, color="0.6", linewidth=0.8)
+    axes.plot(values, range(len(groups)), "o", color=COLOURS[0], markersize=5)
+    if zero:
+        axes.axvline(0, color="0.6", linewidth=0.8)
+    for place, number in enumerate(values):
+        if not zero:
+            axes.annotate(_label(number), (number, place), (0, 5), textcoords="offset points", ha="center", fontsize=8)
     axes.set_yticks(range(len(groups)), [plain(group, 60) for group in groups])
-    axes.invert_yaxis()
+    axes.set_ylim(len(groups) - 0.5, -0.7)
+    axes.margins(x=0.08)
     axes.set_title(title)
     axes.set_xlabel(x_label)
     return figure
 
 
-def _bars(title: str, groups: Sequence[str], values: Sequence[float], x_label: str) -> Figure:
-    figure = Figure(figsize=(_SIZE[0], 1.2 + 0.35 * len(groups)))
+def _confusion(title: str, labels: Sequence[str], counts: Sequence[Sequence[int]]) -> Figure:
+    matrix = np.array(counts, dtype=np.float64)
+    shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
+    side = max(2.2, min(0.6 * len(labels), 9.0))
+    figure = Figure(figsize=(max(_SIZE[0], side + 2.2), side + 1.2))
     axes = figure.subplots()
-    bars = axes.barh(range(len(groups)), values, color=COLOURS[0])
-    axes.bar_label(bars, fmt=_label, padding=4)
-    axes.set_yticks(range(len(groups)), [plain(group) for group in groups])
-    axes.invert_yaxis()
-    axes.margins(x=0.14)
+    image = axes.imshow(shares, cmap=WEIGHTS, vmin=0, vmax=1)
+    names = [plain(label) for label in labels]
+    axes.set_xticks(range(len(labels)), names, rotation=0 if len(labels) <= 3 else 90, parse_math=False)
+    axes.set_yticks(range(len(labels)), names, parse_math=False)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    if len(labels) <= _FEW:
+        for row, column in np.ndindex(matrix.shape):
+            colour = "white" if shares[row, column] > 0.5 else "black"
+            axes.text(column, row, f"{int(matrix[row, column]):,}", ha="center", va="center", color=colour, fontsize=8)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("actual")
     axes.set_title(title)
-    axes.set_xlabel(x_label)
+    figure.colorbar(image, ax=axes, label="share of the row", shrink=0.8)
+    return figure
+
+
+def _reliability(title: str, points: Mapping[str, Sequence[float]], x_label: str, y_label: str, count: str) -> Figure:
+    figure = Figure(figsize=(_SIZE[0], 4.6))
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    x = points["probability"]
+    upper.plot((0, 1), (0, 1), color="0.6", linestyle="--", linewidth=1, label="perfectly calibrated")
+    upper.vlines(x, points["low"], points["high"], color=COLOURS[0], linewidth=2)
+    upper.plot(x, points["positive"], "o", color=COLOURS[0], markersize=5, label="as predicted, 95 % interval")
+    upper.set_ylim(-0.02, 1.02)
+    upper.set_ylabel(y_label)
+    upper.set_title(title)
+    upper.legend()
+    bars = lower.bar(x, points[count], 0.03, color=COLOURS[0])
+    lower.bar_label(bars, fmt="{:,.0f}", fontsize=8)
+    lower.margins(y=0.3)
+    lower.set_xlabel(x_label)
+    lower.set_ylabel(count)
     return figure

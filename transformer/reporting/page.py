@@ -3,6 +3,7 @@
 import base64
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
@@ -15,8 +16,8 @@ from transformer.core.observer import Observer
 from transformer.core.paths import Paths
 from transformer.core.task import Task, open_task, with_labels
 from transformer.core.validation import StageParams
-from transformer.evaluation.headline import shortfall
-from transformer.reporting.content import Page, Section, Table
+from transformer.evaluation.headline import comparisons, metric_label, shortfall, signed, value
+from transformer.reporting.content import Marked, Page, Section, Table
 from transformer.reporting.result import (
     Files,
     all_figures,
@@ -24,11 +25,12 @@ from transformer.reporting.result import (
     duplicates,
     explained,
     facts,
+    learning_curves,
     parameters,
     training_times,
 )
 from transformer.reporting.style import STEPS
-from transformer.workflow.compare import SAME, Shown, differences, shown_params, tables
+from transformer.workflow.compare import SAME, Differences, Shown, differences, shown_params, tables
 from transformer.workflow.dvc import require_outputs
 from transformer.workflow.git import is_shallow
 from transformer.workflow.pipeline import Pipeline
@@ -59,11 +61,20 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters["data_uri"] = _data_uri
-    environment.filters["breakable"] = _breakable
-    environment.globals["longest_cell"] = _LONGEST_CELL
+    environment.filters["cell"] = _cell
     environment.globals["style"] = (_FOLDER / "style.css").read_text(encoding="utf-8")
     environment.globals["script"] = (_FOLDER / "script.js").read_text(encoding="utf-8")
     return environment.get_template("page.html")
+
+
+def _cell(content: object) -> Markup:
+    """Escape a cell, cut it if it is too long, and mark its marked parts."""
+    if not isinstance(content, Marked):
+        text = str(content)
+        cut = text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
+        return _breakable(cut)
+    parts = ((_breakable(text), is_marked) for text, is_marked in content.parts)
+    return Markup("").join(Markup("<mark>{}</mark>").format(text) if is_marked else text for text, is_marked in parts)
 
 
 def _breakable(text: str) -> Markup:
@@ -125,21 +136,35 @@ def _page(root: Path, task: str) -> Page:
     require_outputs(root, _shown(pipeline))
     declared = with_labels(open_task(task), root / "data" / task / "corpus")
     family = declared.family.reporting()
+    before = result_before(own)
+    changes = None if before is None else differences(before, own, samples=_samples(pipeline))
+    curves = learning_curves(files, family.curves(declared))
+    times = times_of(own, "train")
     return Page(
         title=f"{task.capitalize()}: {registered_name(pipeline)}",
         headline=". ".join(filter(None, (family.summary(files), shortfall(files.evaluation)))),
-        weaknesses=list(family.weaknesses(declared, files)),
-        facts=[*_origin(own), *facts(files)],
-        sections=[*family.sections(declared, files), *conversions(files), _change(result_before(own), own)],
-        folded=[
+        compared=[*comparisons(files.evaluation), _against(before, changes)],
+        chart=curves.pictures[0] if curves.pictures else None,
+        examples=list(family.examples(declared, files)),
+        sections=[
+            Section("Weaknesses", points=list(family.weaknesses(declared, files))),
+            *family.sections(declared, files),
+            *([replace(curves, pictures=curves.pictures[1:])] if curves.pictures else []),
+            *conversions(files),
+            _change(before, changes, own),
             *(each for each in [explained(files)] if each.pictures),
-            *([training_times(times.points)] if (times := times_of(own, "train")) and times.points else []),
+            *([training_times(times.points)] if times and times.points else []),
             duplicates(files),
             all_figures(files),
+            Section("About this run", tables=[Table("Facts", ["fact", "value"], [*_origin(own), *facts(files)])]),
             parameters(shown_params(pipeline)),
         ],
         attention=files.attention(),
     )
+
+
+def _samples(pipeline: Pipeline) -> int:
+    return int(pipeline.section("evaluate")["bootstrap_samples"])
 
 
 def _shown(pipeline: Pipeline) -> dict[str, str]:
@@ -157,14 +182,33 @@ def _origin(result: Result) -> Iterator[tuple[str, str]]:
     yield "result", result.pipeline.key
 
 
-def _change(before: Result | None, own: Result) -> Section:
+def _against(before: Result | None, changes: Differences | None) -> str:
+    """Return the comparison of the main metric with the previous result's, in one line."""
+    if before is None or changes is None:
+        return "No earlier result of this task to compare with."
+    score = next((each for each in changes.scores if each.comparable and not changes.other_corpus), None)
+    if score is None:
+        return f"The previous result ({before.name}) was not scored on the same texts in the same way."
+    metric, ends = score.metric, ""
+    name = f"The previous result ({before.name})"
+    if score.first == score.second:
+        return f"{name} has the same {metric_label(metric)} on {score.split}."
+    if score.low is not None and score.high is not None:
+        chance = "may be chance" if score.low <= 0 <= score.high else "beyond chance"
+        ends = f", 95 % interval {signed(metric, score.low)} to {signed(metric, score.high)}: {chance}"
+    return (
+        f"{name} has {metric_label(metric)} {value(metric, score.first)} on {score.split},"
+        f" this model {value(metric, score.second)} ({signed(metric, score.second - score.first)}{ends})."
+    )
+
+
+def _change(before: Result | None, changes: Differences | None, own: Result) -> Section:
     title = "Change from the previous result"
-    if before is None:
+    if before is None or changes is None:
         shallow = is_shallow(own.root)
         more = " This clone has only a part of the history: `git fetch --unshallow` brings the rest." if shallow else ""
         return Section(title, f"No commit holds another result of this task.{more}")
-    samples = int(own.pipeline.section("evaluate")["bootstrap_samples"])
-    shown = list(tables(differences(before, own, samples=samples), before.name, "this result"))
+    shown = list(tables(changes, before.name, "this result"))
     text = f"The previous result is the one that commit {before.name} holds."
     text += f" {shown[0].note}" if shown[0].note else ""
     text += in_common(shown)

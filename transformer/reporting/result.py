@@ -113,11 +113,19 @@ def head_costs(result: Files, unit: str) -> Iterator[Section]:
     shown = dict(result.columns("tables/heads.tsv"))
     if shown:
         shown["name"] = [f"{where}, head {head}" for where, head in zip(shown["attention"], shown["head"], strict=True)]
-        how = {"group": "name", "value": "cost", "label": "head", "x_label": f"{unit} lost without the head"}
+        chart = interval_chart(
+            "Cost of removing each head",
+            shown,
+            group="name",
+            value="cost",
+            label="head",
+            x_label=f"{unit} lost without the head",
+            zero=True,
+        )
         text = (
             "What the first validation texts lose when one head is left out of the trained model (Michel et al. 2019)."
         )
-        yield Section("Attention heads", text, [interval_chart("Cost of removing each head", shown, **how)])
+        yield Section("Attention heads", text, pictures=[chart])
 
 
 def all_figures(result: Files) -> Section:
@@ -134,10 +142,12 @@ def all_figures(result: Files) -> Section:
 
 
 def learning_curves(result: Files, charts: Iterable[tuple[str, Mapping[str, str], str]]) -> Section:
-    """Plot curves over the updates; charts: title, label by column, and the y-axis label.
+    """Plot curves over the updates; charts: title, label by column, and the y-axis label. None if it has no epochs.
 
     The training loss is measured at the updates, everything else after each epoch.
     """
+    if "epochs" not in result.training:
+        return Section("Learning curves")
     by_epoch = result.table("history.tsv")
     rows = [*result.table("updates.tsv"), *({**row, "train_loss": ""} for row in by_epoch)]
     shown = {name: [row.get(name, "") for row in rows] for name in by_epoch[0]}
@@ -149,7 +159,7 @@ def learning_curves(result: Files, charts: Iterable[tuple[str, Mapping[str, str]
     best, epochs = result.training["best_epoch"], result.training["epochs"]
     text = f"Validation was best in epoch {best:.0f} of {epochs}; train.averaging says which weights were kept."
     text += " Validation far above training means that the model learns by heart."
-    return Section("Learning curves", text, pictures)
+    return Section("Learning curves", text, pictures=pictures)
 
 
 def training_times(points: Sequence[Mapping[str, float]]) -> Section:
@@ -165,7 +175,7 @@ def training_times(points: Sequence[Mapping[str, float]]) -> Section:
     text = f"Training took {_duration(whole)} where it ran: {shares}. Times are in no output: each run has its own."
     ys = {"tokens_per_second": "tokens read"}
     chart = line_chart("Speed of training", shown, x="step", ys=ys, y_label="tokens/s", x_label="updates")
-    return Section("Where training spent its time", text, [chart] if rates else [])
+    return Section("Where training spent its time", text, pictures=[chart] if rates else [])
 
 
 def conversions(result: Files) -> Iterator[Section]:
@@ -201,7 +211,7 @@ def explained(result: Files) -> Section:
         path = result.reports / "figures" / f"{name}.svg"
         if "figures" in result.stages and path.is_file():
             pictures.append(Picture(alt, path.read_bytes()))
-    return Section("How it works", "docs/paper.md walks through the paper with these.", pictures)
+    return Section("How it works", "docs/paper.md walks through the paper with these.", pictures=pictures)
 
 
 def parameters(leaves: Mapping[str, str]) -> Section:

@@ -11,8 +11,8 @@ from transformer.commands.summary import scores_table
 from transformer.core.files import read_json, write_json, write_table
 from transformer.core.task import open_task, with_labels
 from transformer.evaluation.headline import headline, metric_label
-from transformer.families.classifier.report import ClassifierReporting
-from transformer.reporting.result import Files
+from transformer.families.classifier.report import ClassifierReporting, with_intervals
+from transformer.reporting.result import Files, learning_curves
 
 
 @pytest.fixture
@@ -49,10 +49,26 @@ def test_scores_of_one_of_two_labels_say_which_and_mistakes_are_counted(stages: 
     for mistakes, said in (((1, 2), ["It calls 1 fraud one legit and 2 legit ones fraud."]), ((0, 0), [])):
         (stages.reports / "plots/confusion.tsv").write_text(confusion.format(*mistakes))
         assert [line for line in ClassifierReporting().weaknesses(task, result) if "calls" in line] == said
-    assert {"Learning curves", "Confident errors"} <= {*sections}
+    assert "Confident errors" in sections
+    curves = ClassifierReporting().curves(task)
+    assert learning_curves(result, curves).pictures
+    examples = {each.title: dict(each.fields) for each in ClassifierReporting().examples(task, result)}
+    assert [*examples] == ["of median certainty", "least certain", "most certain and wrong"]
+    assert str(examples["of median certainty"]["answer"]).startswith(str(examples["of median certainty"]["label"]))
+    wrong = examples["most certain and wrong"]
+    assert not str(wrong["answer"]).startswith(str(wrong["label"]))
     write_json(stages.reports / "training.json", {"ngrams": 400})
+    assert not learning_curves(Files(Path(), "sentiment"), curves).pictures
     write_table(stages.reports / "tables/ngrams.tsv", ("class", "ngram", "weight"), [("legit", "even 1", "0.66")])
     write_table(stages.reports / "tables/errors.tsv", ("split", "label", "prediction", "probability", "text"), [])
     sections = {each.title: each for each in ClassifierReporting().sections(task, Files(Path(), "sentiment"))}
-    assert not {"Learning curves", "Confident errors"} & {*sections}
+    assert "Confident errors" not in sections
     assert [*sections["N-grams that weigh most"].tables[0].rows] == [["legit", "even 1", "0.66"]]
+
+
+def test_wilsons_interval_of_a_share() -> None:
+    """Newcombe 1998, table I, method 3: 81 of 263."""
+    columns = {"accuracy": [str(81 / 263), "1.0"], "reviews": ["263", "10"]}
+    found = with_intervals(columns, "accuracy", "reviews")
+    assert [float(found[name][0]) for name in ("low", "high")] == pytest.approx([0.2553, 0.3662], abs=1e-4)
+    assert float(found["low"][1]) < 0.75 and float(found["high"][1]) == 1.0

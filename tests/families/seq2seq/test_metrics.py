@@ -54,7 +54,9 @@ def test_scores_and_signatures_are_sacrebleus(sentences: tuple[list[str], ...], 
         assert own.signature == str(given.get_signature())
     some = [3, 4, 17]
     part = [[texts[row] for row in some] for texts in (hypotheses, references)]
-    assert metrics[name].score(np.array(some)) == pytest.approx(bleu.corpus_score(part[0], [part[1]]).score, abs=1e-4)
+    assert metrics[name].only(np.array(some)).score() == pytest.approx(
+        bleu.corpus_score(part[0], [part[1]]).score, abs=1e-4
+    )
     assert metrics["chrf"].sentence_scores()[5] == pytest.approx(
         chrf.sentence_score(hypotheses[5], [references[5]]).score, abs=1e-4
     )
@@ -153,7 +155,7 @@ def grouped(
     sources: list[str], counts: Counter[str], hypotheses: list[str], references: list[str]
 ) -> dict[tuple[str, str], Group]:
     metrics = token_metrics(hypotheses, references) | text_metrics(hypotheses, references, cased=True)
-    return {(group.grouping, group.group): group for group in groups(sources, counts, metrics)}
+    return {(group.grouping, group.group): group for group in groups(sources, counts, metrics, 100)}
 
 
 def test_groups_hold_the_sentences_that_they_say() -> None:
@@ -168,7 +170,7 @@ def test_groups_hold_the_sentences_that_they_say() -> None:
         **{"source_length 1-8": 4, "source_length 9-12": 1, "rare_words 0": 3, "rare_words 1": 1},
         **{"rare_words 2+": 1, "unknown_words 0": 4, "unknown_words 2+": 1},
     }
-    assert found["rare_words", "1"] == Group("rare_words", "1", 1, 100.0, 100.0)
+    assert found["rare_words", "1"] == Group("rare_words", "1", 1, 100.0, 100.0, "", "")
     assert found["rare_words", "2+"].bleu == 0
     assert found["unknown_words", "2+"].bleu == pytest.approx(100)
     chinese = ["一个男人睡在公园里的长椅上。", "两只猫。"]  # words are not separated, so characters count

@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tests.conftest import Clone
+from tests.kit import TASKS
 from tests.reporting.test_page import HOSTILE
+from tests.system.browser.kit import PHONE, require_accessible, require_fit
 from transformer.reporting.attention_maps import Axis, Drawing, write_explorer
+from transformer.reporting.content import Example, Marked, Section, Table, line_chart
 from transformer.reporting.content import Page as Content
-from transformer.reporting.content import Section, Table
 from transformer.reporting.page import render
 from transformer.reporting.style import FILE
 
-PHONE = 390  # CSS pixels
 SOURCE = ["<bos>", "ein", "Hund", "<eos>"]
 TARGET = ["a", "dog", "<eos>"]
 
@@ -37,10 +39,10 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     content = Content(
         title=HOSTILE,
         headline="BLEU 1.0",
-        weaknesses=[HOSTILE],
-        facts=[("data", HOSTILE)],
-        sections=[Section("Errors", HOSTILE, tables=[long])],
-        folded=[Section("More", tables=[long])],
+        compared=[HOSTILE],
+        chart=line_chart("Loss", {"x": ["1", "2"], "y": ["2", "1"]}, x="x", ys={"y": "loss"}, y_label="nats"),
+        examples=[Example("worst", [("source", HOSTILE), ("answer", Marked([("ein ", False), ("Hund", True)]))])],
+        sections=[Section("Errors", HOSTILE, [HOSTILE], tables=[long]), Section("More", tables=[long])],
         attention=(tmp_path / FILE).read_text(encoding="utf-8"),
     )
     path = tmp_path / "report.html"
@@ -52,6 +54,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     page.on("dialog", lambda dialog: complaints.append(dialog.message))
     page.on("request", lambda request: None if request.url.startswith("file:") else complaints.append(request.url))
     page.goto(path.as_uri())
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
     yield page
     page.close()
     assert complaints == []
@@ -72,6 +75,10 @@ def test_every_text_map_and_head_can_be_chosen(opened: Page) -> None:
     opened.select_option("#choice-panel", label="layer 1, head 2")
     np.testing.assert_allclose(cells(opened), weights(2), atol=0.01)
     assert opened.locator("#map thead th").all_text_contents() == SOURCE
+    opened.get_by_role("button", name="Next head").click()
+    np.testing.assert_allclose(cells(opened), weights(1), atol=0.01, err_msg="the first after the last")
+    opened.get_by_role("button", name="Previous head").click()
+    np.testing.assert_allclose(cells(opened), weights(2), atol=0.01)
     opened.select_option("#choice-map", label="encoder attention")
     np.testing.assert_allclose(cells(opened), np.eye(4), atol=0.01)
     opened.select_option("#choice-text", index=1)
@@ -82,7 +89,7 @@ def test_every_text_map_and_head_can_be_chosen(opened: Page) -> None:
 def test_rows_can_be_searched(opened: Page) -> None:
     field = opened.get_by_label("Show rows of Errors with").first
     field.fill("HUND")
-    shown = opened.locator("section").first.locator("tbody tr:visible")
+    shown = opened.locator("details", has=field).first.locator("tbody tr:visible")
     assert shown.count() == 1 and "ein Hund" in shown.inner_text()
     field.fill("")
     assert shown.count() == 3
@@ -95,7 +102,8 @@ def test_a_very_long_word_leaves_the_other_columns_their_place(width: int, brows
     rows = [["test", "worst", "1.0", sentence, sentence, address], ["test", "worst", "2.0", address, sentence, "x"]]
     page = browser.new_page(viewport={"width": width, "height": 800})
     table = Table("Sentences", header, rows, long=True)
-    page.set_content(render(Content("", "", [], [], [Section("Sentences", tables=[table])], [], "")))
+    page.set_content(render(Content("a", "b", [], None, [], [Section("Sentences", tables=[table])], "")))
+    page.evaluate("document.querySelector('details').open = true")
     assert page.evaluate("document.querySelector('table').offsetWidth") <= 3 * width
     for column in page.locator("tbody tr").first.locator("td").all()[2:]:
         box = column.bounding_box()
@@ -104,10 +112,32 @@ def test_a_very_long_word_leaves_the_other_columns_their_place(width: int, brows
 
 
 def test_it_fits_a_phone_and_follows_the_dark(opened: Page) -> None:
-    assert opened.evaluate("document.documentElement.scrollWidth") <= PHONE
+    require_fit(opened, PHONE)
     assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 29)"
     opened.emulate_media(color_scheme="light")
     assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_accessible(opened: Page, scheme: str) -> None:
+    opened.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    require_accessible(opened)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_result_fits_at_400_percent_and_folds_all_but_its_first_screen(
+    task: str, browser: Browser, workflow: Clone
+) -> None:
+    page = browser.new_page(viewport={"width": 320, "height": 256})  # 1280 x 1024 at 400 %
+    page.goto((workflow.root / "reports" / task / "report.html").as_uri())
+    require_fit(page, 320)
+    assert page.locator(".first dl").count() == 3, "examples"
+    assert not page.locator("main > section > details[open]").count()
+    require_accessible(page)
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    require_fit(page, 320)
+    require_accessible(page)
+    page.close()
 
 
 def test_paper_has_all_of_it(opened: Page) -> None:

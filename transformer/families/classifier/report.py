@@ -1,6 +1,7 @@
 """report: content of the report page of a classifier."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -8,8 +9,18 @@ from transformer.core.task import Reporting, Task
 from transformer.evaluation.bootstrap import Floats
 from transformer.evaluation.headline import headline, percent, value
 from transformer.families.classifier.scores import resampled_scores, scores
-from transformer.reporting.content import Picture, Section, Table, bar_chart, line_chart
-from transformer.reporting.result import Files, learning_curves, score_table
+from transformer.reporting.content import (
+    Columns,
+    Example,
+    Picture,
+    Section,
+    Table,
+    confusion_chart,
+    interval_chart,
+    line_chart,
+    reliability_chart,
+)
+from transformer.reporting.result import Files, score_table
 
 Row = dict[str, str]
 
@@ -23,7 +34,6 @@ class ClassifierReporting(Reporting):
 
     def weaknesses(self, task: Task, result: Files) -> Iterator[str]:
         """Yield the model's weaknesses, one line each."""
-        yield _against_linear(result)
         scored = result.evaluation[result.main_split]
         if scored["majority_accuracy"] * len(task.classes) > _UNBALANCED:
             always, balanced = (value(name, scored[name]) for name in ("majority_accuracy", "balanced_accuracy"))
@@ -48,17 +58,28 @@ class ClassifierReporting(Reporting):
             of = f"{worst[task.units]} {task.unit if worst[task.units] == '1' else task.units}"
             yield f"Weakest by length: accuracy {accuracy} at {worst['words']} words ({of})."
 
+    def curves(self, task: Task) -> Sequence[tuple[str, Mapping[str, str], str]]:
+        """Return the learning curves, the most informative first."""
+        return [(title, lines, unit.format(unit=task.unit)) for title, lines, unit in _CURVES]
+
+    def examples(self, task: Task, result: Files) -> Iterator[Example]:
+        """Yield a right answer of median certainty, the least certain one, and the most certain wrong one."""
+        rows = [row for row in result.table("predictions.tsv") if row["split"] == result.main_split]
+        rows.sort(key=lambda row: float(row["probability"]))
+        right = [row for row in rows if row["label"] == row["prediction"]]
+        wrong = [row for row in rows if row["label"] != row["prediction"]]
+        chosen = {"of median certainty": right[len(right) // 2 :][:1], "least certain": rows[:1]}
+        for title, found in (chosen | {"most certain and wrong": wrong[-1:]}).items():
+            for row in found:
+                answer = f"{row['prediction']}, {percent(float(row['probability']))}"
+                yield Example(title, [(task.unit, row["text"]), ("answer", answer), ("label", row["label"])])
+
     def sections(self, task: Task, result: Files) -> Iterator[Section]:
         """Yield the sections of the page, the most informative first."""
         yield score_table(result, METRICS if len(task.classes) == 2 else METRICS_OF_MANY)
-        if "epochs" in result.training:
-            yield learning_curves(
-                result, [(title, lines, unit.format(unit=task.unit)) for title, lines, unit in _CURVES]
-            )
+        text = "Intervals of accuracy and reliability are Wilson's, of 95 %."
         yield Section(
-            "Right and wrong",
-            tables=[*_by_class(task, result), _confusion(task, result)],
-            pictures=list(_charts(task, result)),
+            "Right and wrong", text, tables=list(_by_class(task, result)), pictures=list(_charts(task, result))
         )
         if (result.reports / "tables/ngrams.tsv").exists():
             ngrams = [list(row.values()) for row in result.table("tables/ngrams.tsv")]
@@ -135,20 +156,6 @@ _SHOWN = 3
 """Kinds of errors to list, with more than two classes."""
 
 
-def _against_linear(result: Files) -> str:
-    """Return the comparison with the linear baseline."""
-    linear = value("accuracy", result.evaluation[result.main_split]["linear_accuracy"])
-    return f"A linear model on the same tokens has {linear}: this one is {_lead(result, 'linear', 'it')}."
-
-
-def _lead(result: Files, other: str, called: str) -> str:
-    """Return the difference to another system in points, with its interval."""
-    figures, name = result.evaluation[result.main_split], f"accuracy_minus_{other}"
-    ends = [figures[f"{name}_{end}"] for end in ("low", "high") if f"{name}_{end}" in figures]
-    sure = f" (95 % interval {100 * ends[0]:+.1f} to {100 * ends[1]:+.1f})" if ends else ""
-    return f"{100 * figures[name]:+.1f} points from {called}{sure}"
-
-
 def _by_class(task: Task, result: Files) -> Iterator[Table]:
     names = ("recall", "precision", "f1")
     rows = [
@@ -158,13 +165,26 @@ def _by_class(task: Task, result: Files) -> Iterator[Table]:
     yield Table(f"By label, {result.main_split}", ["label", task.units, "recall", "precision", "F1"], rows)
 
 
-def _confusion(task: Task, result: Files) -> Table:
-    cells = {(row["actual"], row["predicted"]): row[task.units] for row in result.table("plots/confusion.tsv")}
+def _confusion(task: Task, result: Files) -> Picture:
+    cells = {(row["actual"], row["predicted"]): int(row[task.units]) for row in result.table("plots/confusion.tsv")}
     labels = list(dict.fromkeys(actual for actual, _ in cells))
-    rows = [[f"actually {actual}", *(cells[actual, predicted] for predicted in labels)] for actual in labels]
-    return Table(
-        f"{task.units.capitalize()} by label and prediction", ["", *(f"predicted {label}" for label in labels)], rows
-    )
+    counts = [[cells[actual, predicted] for predicted in labels] for actual in labels]
+    return confusion_chart(f"{task.units.capitalize()} by label and prediction", labels, counts)
+
+
+_NORMAL = 1.96  # standard deviations of 95 %
+
+
+def with_intervals(columns: Columns, share: str, count: str) -> Columns:
+    """Add the columns low and high: Wilson's interval (1927) of a share of so many."""
+    ends = [_wilson(float(p), int(n)) for p, n in zip(columns[share], columns[count], strict=True)]
+    return {**columns, "low": [f"{low:.6f}" for low, _ in ends], "high": [f"{high:.6f}" for _, high in ends]}
+
+
+def _wilson(share: float, count: int) -> tuple[float, float]:
+    z = _NORMAL**2 / count
+    middle, width = share + z / 2, _NORMAL * math.sqrt(share * (1 - share) / count + z / (4 * count))
+    return max((middle - width) / (1 + z), 0.0), min((middle + width) / (1 + z), 1.0)
 
 
 def _claim(task: Task, *, many: bool = False) -> str:
@@ -175,19 +195,18 @@ def _claim(task: Task, *, many: bool = False) -> str:
 
 
 def _charts(task: Task, result: Files) -> Iterator[Picture]:
-    reliability = {"positive": "as predicted", "calibrated": "perfectly calibrated"}
-    calibration = result.columns("plots/reliability.tsv")
-    yield line_chart(
+    yield _confusion(task, result)
+    yield reliability_chart(
         "Reliability",
-        calibration,
-        x="probability",
-        ys=reliability,
+        with_intervals(result.columns("plots/reliability.tsv"), "positive", task.units),
         x_label=f"mean probability of {_claim(task)}",
         y_label=f"share of {_claim(task, many=True)}",
+        count=task.units,
     )
-    yield bar_chart(
-        "Accuracy by length",
-        result.columns("plots/accuracy_by_length.tsv"),
+    lengths = with_intervals(result.columns("plots/accuracy_by_length.tsv"), "accuracy", task.units)
+    yield interval_chart(
+        "Accuracy by length (words)",
+        lengths,
         group="words",
         value="accuracy",
         count=task.units,

@@ -67,7 +67,7 @@ def samples(split: str, texts: Sequence[str], model: LanguageModel) -> Iterator[
 COLUMNS = ("split", "text", "tokens", "log_probability", "right")
 _MAIN = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy", "loss", "duplicates")
 """Metrics to report while the stage runs."""
-_PLACES = ("place", "tokens", "loss")
+_PLACES = ("place", "tokens", "loss", "low", "high")
 _SHOWN = 20  # texts per split in the table of highest losses
 
 
@@ -140,7 +140,7 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
     shown = [row for split, given in answers.items() for row in samples(split, given.texts, model)]
     write_table(paths.tables / "samples.tsv", ("split", "given", "answer"), shown)
     scored = answers["test"].scored
-    write_table(paths.plots / "loss_by_place.tsv", _PLACES, by_place(scored.nats, scored.counts))
+    write_table(paths.plots / "loss_by_place.tsv", _PLACES, by_place(scored.nats, scored.counts, scored.squares))
     write_json(paths.evaluation, figures)
     if params.evaluate.head_texts:
         first = sequences["validation"][: params.evaluate.head_texts]

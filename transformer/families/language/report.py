@@ -1,14 +1,14 @@
 """report: content of the report page of a language model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from transformer.core.task import Reporting, Task
 from transformer.evaluation.bootstrap import Floats
 from transformer.evaluation.headline import headline, percent, value
 from transformer.families.language.scores import METRICS, of_rows, resampled, scores
 from transformer.families.language.scores import differing as differing_texts
-from transformer.reporting.content import Section, Table, bar_chart
-from transformer.reporting.result import Files, head_costs, learning_curves, score_table
+from transformer.reporting.content import Example, Section, Table, interval_chart
+from transformer.reporting.result import Files, head_costs, score_table
 
 Row = dict[str, str]
 
@@ -35,11 +35,20 @@ class LanguageReporting(Reporting):
         if figures["unknown_rate"]:
             yield f"{percent(figures['unknown_rate'])} of the tokens are unknown: perplexities flatter it by them."
 
+    def curves(self, task: Task) -> Sequence[tuple[str, Mapping[str, str], str]]:
+        """Return the learning curves, the most informative first."""
+        return _CURVES
+
+    def examples(self, task: Task, result: Files) -> Iterator[Example]:
+        """Yield the first samples."""
+        rows = [row for row in result.table("tables/samples.tsv") if row["split"] == result.main_split]
+        for number, row in enumerate(rows[:_EXAMPLES], start=1):
+            yield Example(f"sample {number}", [("given", row["given"]), ("answer", row["answer"])])
+
     def sections(self, task: Task, result: Files) -> Iterator[Section]:
         """Yield the sections of the page, the most informative first."""
         yield score_table(result, METRICS)
-        yield learning_curves(result, _CURVES)
-        places = bar_chart(
+        places = interval_chart(
             "Loss by place",
             result.columns("plots/loss_by_place.tsv"),
             group="place",
@@ -49,7 +58,7 @@ class LanguageReporting(Reporting):
             x_label="nats per token",
         )
         text = f"Of the split {result.main_split}: how much the model makes of the context that a token has."
-        yield Section("Where in the context", text, [places])
+        yield Section("Where in the context", text, pictures=[places])
         yield from head_costs(result, "nats per token")
         yield _texts(result, "samples", "Samples", "What the model makes of a beginning, or of a gap.")
         yield _texts(result, "unexpected", "Least expected texts", "The 20 texts of each split with the highest loss.")
@@ -79,6 +88,7 @@ _CURVES = (
     ("Validation perplexity", {"validation_perplexity": "validation"}, "perplexity per predicted token"),
     ("Validation accuracy", {"validation_accuracy": "validation"}, "share predicted right"),
 )
+_EXAMPLES = 3
 _FEW = 100  # tokens; the loss of fewer says little
 
 

@@ -14,6 +14,7 @@ from transformer.data.leakage import word_count
 from transformer.evaluation.bootstrap import Floats, bootstrap, comparison_figures, interval_figures
 
 DIGITS = 6
+_WIDTH = 1.96  # standard errors on each side of a mean
 _HIGHEST = 700.0  # exp of a larger loss overflows
 METRICS = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy")
 PER_TEXT = ("word_perplexity", "bits_per_byte")
@@ -97,10 +98,12 @@ def differing(metric: str, one: Texts, two: Texts) -> int:
     return int((one.nats != two.nats).sum())
 
 
-def by_place(nats: Floats, counts: Floats) -> list[tuple[str, int, float]]:
+def by_place(nats: Floats, counts: Floats, squares: Floats) -> list[tuple[str, int, float, float, float]]:
     """Return rows of context position (0, 1, 2-3, 4-7, ...), number of predicted tokens, and mean loss in nats.
 
-    nats, counts: summed loss and number of predicted tokens at each position, (L,).
+    Each ends with the 95 % interval of the mean, by its standard error over the tokens.
+
+    nats, counts, squares: summed loss, number of predicted tokens and summed squares at each position, (L,).
     """
     rows, start = [], 0
     while start < len(counts):
@@ -108,7 +111,10 @@ def by_place(nats: Floats, counts: Floats) -> list[tuple[str, int, float]]:
         count = counts[start:stop].sum()
         if count:
             name = str(start) if stop - start == 1 else f"{start}-{min(stop, len(counts)) - 1}"
-            rows.append((name, int(count), round(float(nats[start:stop].sum() / count), DIGITS)))
+            mean = float(nats[start:stop].sum() / count)
+            error = math.sqrt(max(float(squares[start:stop].sum() / count) - mean**2, 0.0) / count)
+            low, high = (round(mean + sign * _WIDTH * error, DIGITS) for sign in (-1, 1))
+            rows.append((name, int(count), round(mean, DIGITS), low, high))
         start = stop
     return rows
 

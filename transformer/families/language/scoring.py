@@ -112,13 +112,15 @@ class Scored(NamedTuple):
     """(L,): summed negative log probability by position in the context."""
     counts: NDArray[np.float64]
     """(L,): number of predicted tokens by position."""
+    squares: NDArray[np.float64]
+    """(L,): summed squares of the log probabilities by position."""
 
 
 def score(engine: Engine, sequences: Sequence[Ids], params: AnswerParams, observer: Observer) -> Scored:
     """Score encoded texts, from begin to end token. Rounded to 4 decimals (summation order)."""
     sums = np.zeros((len(sequences), 3))
     places = min(engine.positions, 1 << max(map(len, sequences), default=0).bit_length())
-    nats, counts = np.zeros(places), np.zeros(places)
+    nats, counts, squares = np.zeros(places), np.zeros(places), np.zeros(places)
     starts = range(0, len(sequences), _TEXTS)
     for start in observer.progress(starts, total=len(starts), what="score"):
         for each in _batches(engine, sequences[start : start + _TEXTS], start, params):
@@ -126,8 +128,9 @@ def score(engine: Engine, sequences: Sequence[Ids], params: AnswerParams, observ
             np.add.at(sums, each.owners, values)
             np.add.at(nats, each.places, -values[:, 0])
             np.add.at(counts, each.places, 1)
+            np.add.at(squares, each.places, values[:, 0] ** 2)
     texts = [TextScore(round(float(total), 4), int(tokens), int(right)) for total, tokens, right in sums]
-    return Scored(texts, nats, counts)
+    return Scored(texts, nats, counts, squares)
 
 
 class TokenScores(NamedTuple):

@@ -139,7 +139,7 @@ def _evaluated(
     train = _column(paths.corpus, "train", translator, "source")
     leakage, counts = LeakageCheck(train), word_counts(train)
     figures: dict[str, dict[str, float] | dict[str, str]] = {}
-    tables = _Tables(counts)
+    tables = _Tables(counts, params.evaluate.bootstrap_samples)
     target = translator.pretokenizers["target"]
     # Perplexity per token depends on the vocabulary, on pre-tokenization and on truncation.
     per_token = f"vocabulary:{sha256(paths.vocab / 'target' / 'tokenizer.json')[:12]}"
@@ -299,9 +299,9 @@ def _five_digits(value: float) -> float:
 class _Tables:
     """The rows of all tables, split by split."""
 
-    def __init__(self, counts: Counter[str]) -> None:
-        """counts: word counts of the training sources."""
-        self._counts = counts
+    def __init__(self, counts: Counter[str], samples: int) -> None:
+        """counts: word counts of the training sources; samples: of the bootstrap."""
+        self._counts, self._samples = counts, samples
         self._translations: list[tuple[str, ...]] = []
         self._sentences: list[tuple[object, ...]] = []
         self._groups: list[tuple[str, Group]] = []
@@ -313,7 +313,7 @@ class _Tables:
         scores = metrics["chrf"].sentence_scores()
         for kind, number in worst_and_median(scores, _SHOWN):
             self._sentences.append((split, kind, scores[number], *rows[number]))
-        self._groups += [(split, group) for group in groups(texts.sources, self._counts, metrics)]
+        self._groups += [(split, group) for group in groups(texts.sources, self._counts, metrics, self._samples)]
 
     def write(self, paths: Paths) -> None:
         """Write all tables; DVC's plots show the split `test`."""

@@ -12,7 +12,7 @@ from sacrebleu.metrics.bleu import BLEU
 from transformer.core.errors import UserError
 from transformer.data.leakage import Duplicates, word_count, words
 from transformer.data.tokenization import PreTokenizer, PreTokenizerParams
-from transformer.evaluation.bootstrap import Floats, comparison_figures, interval_figures
+from transformer.evaluation.bootstrap import Floats, comparison_figures, interval, interval_figures
 from transformer.families.seq2seq.scores import (
     GIVEN,
     Metric,
@@ -37,6 +37,9 @@ class Group(NamedTuple):
     sentences: int
     bleu: float
     chrf: float
+    low: float | str
+    """Lower bound of BLEU's 95 % interval; "" if there is none."""
+    high: float | str
 
 
 def word_counts(sources: Iterable[str]) -> Counter[str]:
@@ -44,11 +47,13 @@ def word_counts(sources: Iterable[str]) -> Counter[str]:
     return Counter(word for text in sources for word in words(text))
 
 
-def groups(sources: Sequence[str], counts: Mapping[str, int], metrics: Mapping[str, Metric]) -> Iterator[Group]:
+def groups(
+    sources: Sequence[str], counts: Mapping[str, int], metrics: Mapping[str, Metric], samples: int
+) -> Iterator[Group]:
     """Yield BLEU and chrF by the source's number of words, rare words and unknown words, without empty groups.
 
     counts: word counts in training. A word is rare if training has it 1 to 5 times, and unknown if it never does,
-    whatever the model's vocabulary. metrics: `bleu` and `chrf`.
+    whatever the model's vocabulary. metrics: `bleu` and `chrf`; samples: of the bootstrap, for the interval.
     """
     occurrences = [[counts.get(word, 0) for word in words(text)] for text in sources]
     rare = [_few(sum(0 < count <= _RARE for count in row)) for row in occurrences]
@@ -62,7 +67,10 @@ def groups(sources: Sequence[str], counts: Mapping[str, int], metrics: Mapping[s
         for name in order:
             rows = np.array([own == name for own in names], dtype=bool)
             if rows.any():
-                yield Group(grouping, name, int(rows.sum()), metrics["bleu"].score(rows), metrics["chrf"].score(rows))
+                bleu, chrf = (metrics[name].only(rows) for name in ("bleu", "chrf"))
+                ends = interval(bleu.resampled(samples)) or ("", "")
+                low, high = (end if isinstance(end, str) else round(end, _DIGITS) for end in ends)
+                yield Group(grouping, name, int(rows.sum()), bleu.score(), chrf.score(), low, high)
 
 
 def _few(number: int) -> str:
@@ -237,7 +245,9 @@ def split_figures(
     figures |= interval_figures(resampled)
     figures |= duplicates.figures()
     if not duplicates.any.all():
-        figures |= {f"{name}_without_duplicates": metric.score(~duplicates.any) for name, metric in metrics.items()}
+        figures |= {
+            f"{name}_without_duplicates": metric.only(~duplicates.any).score() for name, metric in metrics.items()
+        }
     if baseline is not None:
         figures |= _baseline_figures(texts, metrics, resampled, baseline, samples)
     return figures

@@ -1,13 +1,16 @@
 """report: content of the report page of a translation model."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 
 from transformer.core.task import Reporting, Task
+from transformer.data.text import separates_words
 from transformer.evaluation.bootstrap import Floats
 from transformer.evaluation.headline import TEXT_BLEUS, headline, main_first, percent
 from transformer.families.seq2seq.scores import text_metrics, writes_capitals
-from transformer.reporting.content import Picture, Section, Table, bar_chart
-from transformer.reporting.result import Files, columns, head_costs, learning_curves, score_table
+from transformer.reporting.content import Cell, Example, Marked, Picture, Section, Table, interval_chart
+from transformer.reporting.result import Files, columns, head_costs, score_table
 
 Row = dict[str, str]
 _COMPARED = ("hypothesis", "reference")
@@ -47,18 +50,33 @@ class TranslationReporting(Reporting):
                 " are joined as German and English are written. Trust chrF."
             )
 
+    def curves(self, task: Task) -> Sequence[tuple[str, Mapping[str, str], str]]:
+        """Return the learning curves, the most informative first."""
+        return _CURVES
+
+    def examples(self, task: Task, result: Files) -> Iterator[Example]:
+        """Yield two sentences of median quality and the worst one."""
+        rows = [row for row in result.table("tables/sentences.tsv") if row["split"] == result.main_split]
+        for kind, count in (("median", 2), ("worst", 1)):
+            for row in [row for row in rows if row["kind"] == kind][:count]:
+                reference, translation = marked(row["reference"], row["hypothesis"])
+                fields: dict[str, Cell] = {"source": row["source"], "translation": translation, "reference": reference}
+                yield Example(f"{kind}, chrF {float(row['chrf']):.1f}", [*fields.items()])
+
     def sections(self, task: Task, result: Files) -> Iterator[Section]:
         """Yield the sections of the page, the most informative first."""
         names = [name for name in METRICS if name in result.evaluation[result.main_split]]
         yield score_table(result, main_first(names, result.evaluation))
-        yield learning_curves(result, _CURVES)
-        yield Section(
-            "Where it is good and where it is not", f"Of the split {result.main_split}.", list(_charts(result))
-        )
+        where = f"Of the split {result.main_split}, with 95 % bootstrap intervals."
+        yield Section("Where it is good and where it is not", where, pictures=list(_charts(result)))
         yield from head_costs(result, "BLEU")
-        rows = [list(row.values()) for row in result.by_split("tables/sentences.tsv")]
+        rows: list[list[Cell]] = [
+            [row["split"], row["kind"], row["chrf"], row["source"], *marked(row["reference"], row["hypothesis"])]
+            for row in result.by_split("tables/sentences.tsv")
+        ]
         header = ["split", "kind", "chrF", "source", "reference", "translation"]
-        text = "The 20 worst sentences of each split by chrF, and the 20 in its middle."
+        text = "The 20 worst sentences of each split by chrF, and the 20 in its middle. Marked: words that only the"
+        text += " reference has, or only the translation."
         yield Section("Sentences", text, tables=[Table("The worst and the median sentences", header, rows, long=True)])
 
     def texts(self, rows: Sequence[Row]) -> list[tuple[str, str]]:
@@ -89,6 +107,25 @@ def _column(rows: Sequence[Row], name: str) -> list[str]:
     return [row[name] for row in rows]
 
 
+_WORD = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
+
+
+def marked(one: str, two: str) -> tuple[Marked, Marked]:
+    """Return two texts with the words marked that the other lacks at that place, whatever their case.
+
+    In scripts that do not separate words these are characters.
+    """
+    split = [_WORD.findall(text) if separates_words(text) else [*text] for text in (one, two)]
+    first, second = ([word.casefold().strip() for word in words] for words in split)
+    blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
+    kept = [{start[side] + step for start in blocks for step in range(start.size)} for side in (0, 1)]
+    parts = (
+        Marked([(word, place not in same) for place, word in enumerate(words)])
+        for words, same in zip(split, kept, strict=True)
+    )
+    return next(parts), next(parts)
+
+
 METRICS = ("bleu", *TEXT_BLEUS, "chrf", "word_perplexity", "length_ratio")
 _CURVES = (
     ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats per target token"),
@@ -106,7 +143,15 @@ def _charts(result: Files) -> Iterator[Picture]:
     for grouping, (title, label) in _GROUPINGS.items():
         shown = columns(_groups(result, grouping))
         if shown:
-            yield bar_chart(title, shown, group="group", value="bleu", count="sentences", label=label, x_label="BLEU")
+            yield interval_chart(
+                f"{title} ({label})",
+                shown,
+                group="group",
+                value="bleu",
+                count="sentences",
+                label=label,
+                x_label="BLEU",
+            )
 
 
 def _groups(result: Files, grouping: str) -> list[dict[str, str]]:

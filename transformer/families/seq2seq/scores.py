@@ -37,9 +37,13 @@ class Metric:
     def __post_init__(self) -> None:
         object.__setattr__(self, "signature", str(self.metric.get_signature()))
 
-    def score(self, rows: Rows | slice = slice(None)) -> float:
-        """Return the corpus score of all or the given sentences; 0 if there are none."""
-        return round(self._of(self.counts[rows].sum(axis=0)), _DIGITS) if len(self.counts[rows]) else 0.0
+    def only(self, rows: Rows) -> "Metric":
+        """Return the metric of the given sentences alone."""
+        return Metric(self.metric, self.counts[rows])
+
+    def score(self) -> float:
+        """Return the corpus score; 0 without sentences."""
+        return round(self._of(self.counts.sum(axis=0)), _DIGITS) if len(self.counts) else 0.0
 
     def sentence_scores(self) -> Floats:
         """Return the sentence-level scores, (N,)."""

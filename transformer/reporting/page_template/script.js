@@ -66,6 +66,13 @@ if (source) {
   const panelsChanged = () => { fill(panel, chosenMap().panels.map((each) => each.title)); draw(); };
   const mapsChanged = () => { fill(map, texts[text.value].maps.map((each) => each.name)); panelsChanged(); };
 
+  const step = (by) => {
+    panel.selectedIndex = (panel.selectedIndex + by + panel.length) % panel.length;
+    draw();
+  };
+
+  document.getElementById("choice-previous").addEventListener("click", () => step(-1));
+  document.getElementById("choice-next").addEventListener("click", () => step(1));
   text.addEventListener("change", mapsChanged);
   map.addEventListener("change", panelsChanged);
   panel.addEventListener("change", draw);
