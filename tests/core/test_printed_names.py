@@ -1,10 +1,15 @@
 """Names from outside never act on a terminal, end a line, or become markup of the model card."""
 
+import sys
+from argparse import Namespace
+
 import pytest
 from markdown_it import MarkdownIt
 
 from tests.training.small import smoke
+from transformer.commands.ask import _answer
 from transformer.core.errors import UserError, in_markdown, printable
+from transformer.core.task import Answer
 from transformer.core.validation import Runtime
 from transformer.families.classifier.export import in_a_row
 from transformer.inference.exporting import model_card
@@ -23,6 +28,16 @@ def test_a_message_escapes_what_would_act(capsys: pytest.CaptureFixture[str]) ->
     runtime = Runtime(**smoke("sentiment", {})["runtime"] | {"tracking": False})
     StageObserver("sentiment", "train", runtime, "0").say(f"label {HOSTILE}")
     assert capsys.readouterr().err == f"train@sentiment: label {SHOWN}\n"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_an_answer_is_escaped_on_a_terminal_and_whole_in_a_pipe(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    text = "gut\x1b[2J"
+    _answer(Namespace(texts=[text], file=None), lambda texts: [Answer([f"0.5\t{each}"], ()) for each in texts])
+    assert capsys.readouterr().out == f"0.5\t{printable(text) if terminal else text}\n"
 
 
 def test_the_model_card_shows_labels_as_they_are() -> None:

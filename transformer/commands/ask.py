@@ -100,11 +100,16 @@ def _answer(arguments: Namespace, answering: Answering) -> None:
     tally = Tally()
     for texts in [arguments.texts] if arguments.texts else available_lines(arguments.file):
         for answer in answering(texts):
-            print(*answer.lines, sep="\n")
+            print(*(map(_on_a_terminal, answer.lines) if sys.stdout.isatty() else answer.lines), sep="\n")
             tally.add(answer.notes)
         sys.stdout.flush()
     for line in tally.lines():
         print(f"note: {printable(line)}", file=sys.stderr)
+
+
+def _on_a_terminal(line: str) -> str:
+    """Escape what would act on a terminal; tabs separate columns."""
+    return "\t".join(map(printable, line.split("\t")))
 
 
 _SHADES = " ░▒▓█"

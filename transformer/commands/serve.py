@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from transformer.commands.server import ABOUT, LOOPBACK, TOKEN
-from transformer.core.errors import UserError
+from transformer.core.errors import UserError, printable
 from transformer.inference.serving import DETAILS
 from transformer.workflow.mlflow import (
     VIEW,
@@ -75,8 +75,9 @@ def serve(root: Path, task: str, model: str | None, host: str, port: int) -> Non
     bearer = f" -H 'Authorization: Bearer {token}'" if token else ""
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     content = {"dataframe_split": {"columns": ["text"], "data": [texts[:1] or ["..."]]}}
-    request = shlex.quote(json.dumps(content, ensure_ascii=False))
-    print(f"serving {uri}; once the log says that Uvicorn runs, open", flush=True)
+    request = json.dumps(content, ensure_ascii=False)
+    request = shlex.quote(request if request.isprintable() else json.dumps(content))
+    print(f"serving {printable(uri)}; once the log says that Uvicorn runs, open", flush=True)
     print(f"\n    {address}{f'#{token}' if token else ''}\n\nor ask it with\n", flush=True)
     print(f"    curl {address}invocations{bearer} -H 'Content-Type: application/json' -d {request}\n", flush=True)
     os.environ |= {_MODEL: uri, ABOUT: json.dumps(about)}

@@ -190,7 +190,8 @@ def main(host: str, port: int) -> None:
     names = (*LOOPBACK, "[::1]") if host in LOOPBACK else ()
     hosts = frozenset(f"{name}:{port}" for name in names)
     guarded = Guard(app, hosts, os.environ.get(TOKEN), os.environ[ABOUT])
-    _Server(uvicorn.Config(guarded, host=host, port=port, http=_Impatient)).run()
+    colours = False if os.environ.get("NO_COLOR") else None  # None: on a terminal
+    _Server(uvicorn.Config(guarded, host=host, port=port, http=_Impatient, use_colors=colours)).run()
 
 
 if __name__ == "__main__":

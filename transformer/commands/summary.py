@@ -37,7 +37,8 @@ def print_summary(root: Path, task: str | None = None) -> None:
     for line in (*filter(None, (result.warning() for result in results.values())), *partial):
         print(f"\n{printable(line)}")
     print("\nNext")
-    print("  open reports/TASK/report.html       how good, how sure, where it fails, what changed")
+    print("  make serve                          a page to try the model")
+    print("  open reports/TASK/report.html       how good, how sure, where it fails")
     for each, result in results.items():
         params = leaves(result.pipeline.params)
         family = open_task(each).family
@@ -47,9 +48,8 @@ def print_summary(root: Path, task: str | None = None) -> None:
         print(printable(f"  transformer {command} {model}{shlex.quote(asked) if asked else 'TEXT'}"))
     for each in [*results][-1:]:
         if epochs := results[each].pipeline.section("train").get("epochs"):
-            run = f"dvc exp run -S {each}.train.epochs={epochs + 1} report@{each}"
-            print(f"  {run}    change a parameter; transformer compare HEAD workspace")
-    print("  make serve                          an exported model by HTTP, with MLflow's server")
+            print(f"  dvc exp run -S {each}.train.epochs={epochs + 1} report@{each}")
+    print("  transformer compare HEAD workspace  what that changed, and if it is noise")
     print(f"  {_all_results(root)}")
 
 
@@ -58,7 +58,7 @@ def _all_results(root: Path) -> str:
     with suppress(UserError):
         if is_server(uri := store_uri(root)):
             return f"{without_password(uri)}    all results side by side, in MLflow"
-    return "make ui                             all results side by side, in MLflow at http://127.0.0.1:5000"
+    return "make ui                             all results side by side, in MLflow"
 
 
 def _shortest(root: Path, task: str) -> str:
