@@ -70,6 +70,9 @@ def test_a_language_without_spacys_rules_is_scored(
     assert scores_table("translation", evaluation).split("\n")[0].split("intervals")[1].split()[0] == first
     (table,) = next(TranslationReporting().sections(open_task("translation"), Files(tmp_path, "translation"))).tables
     assert table.header[1] == first and metric_label(by_text[0]) in table.header
+    examples = [*TranslationReporting().examples(open_task("translation"), Files(tmp_path, "translation"))]
+    assert [each.title.partition(",")[0] for each in examples] == ["worst", "median", "median"]
+    assert {name for each in examples for name, _ in each.fields} == {"source", "translation", "reference"}
 
 
 def test_a_language_whose_tokens_are_joined_otherwise_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

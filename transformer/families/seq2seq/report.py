@@ -55,9 +55,9 @@ class TranslationReporting(Reporting):
         return _CURVES
 
     def examples(self, task: Task, result: Files) -> Iterator[Example]:
-        """Yield two sentences of median quality and the worst one."""
+        """Yield the worst sentence, and two of median quality."""
         rows = [row for row in result.table("tables/sentences.tsv") if row["split"] == result.main_split]
-        for kind, count in (("median", 2), ("worst", 1)):
+        for kind, count in (("worst", 1), ("median", 2)):
             for row in [row for row in rows if row["kind"] == kind][:count]:
                 reference, translation = marked(row["reference"], row["hypothesis"])
                 fields: dict[str, Cell] = {"source": row["source"], "translation": translation, "reference": reference}
