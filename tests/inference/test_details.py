@@ -10,6 +10,7 @@ import pytest
 import transformer
 from tests.kit import TASKS
 from transformer.core.errors import UserError
+from transformer.core.task import open_task
 from transformer.families.classifier import details as classification
 from transformer.inference.serving import Serving
 
@@ -88,6 +89,17 @@ def test_a_words_contribution_is_what_the_answer_loses_without_it(bundles: dict[
         assert part["text"] == words[place] and part["probability"] == pytest.approx(share, abs=1e-4)
         odds = np.log(probability / (1 - probability)) - np.log(share / (1 - share))
         assert part["contribution"] == pytest.approx(odds, abs=1e-3)
+
+
+@pytest.mark.parametrize("task", ["sentiment", "language"])
+def test_details_are_of_the_engine_that_answers(task: str, bundles: dict[str, Path]) -> None:
+    family, model = open_task(task).family, transformer.load(bundles[task])
+    assert family.details(model, lambda: pytest.fail("another model is opened"), {}, "a [MASK] film")
+
+
+def test_a_text_too_long_to_be_read_a_hundred_times_has_no_words(bundles: dict[str, Path]) -> None:
+    found = details(bundles["sentiment"], "good film " * 3_000)
+    assert found["words"] == [] and found["labels"]
 
 
 def test_of_a_long_text_neighbours_are_left_out_together(

@@ -166,12 +166,23 @@ def test_the_first_screen_comes_before_what_is_folded() -> None:
         ("Ein Hund", "", (["Ein ", "Hund"], [])),
         ("the same", "the same", ([], [])),
         ("一只狗睡觉", "一只猫睡觉", (["狗"], ["猫"])),
+        ("लड़की किताब", "लड़का किताब", (["लड़की "], ["लड़का "])),
+        ("น้ำดี", "น้ำดำ", (["ดี"], ["ด", "ำ"])),
     ],
 )
 def test_words_that_only_one_text_has_are_marked(one: str, two: str, only: tuple[list[str], list[str]]) -> None:
     found = marked(one, two)
     assert tuple(map(str, found)) == (one, two)
-    assert tuple([text for text, is_marked in each.parts if is_marked] for each in found) == only
+    assert tuple([text for text, is_marked in each.parts if is_marked] for each in map(as_marked, found)) == only
+
+
+def as_marked(cell: object) -> Marked:
+    assert isinstance(cell, Marked)
+    return cell
+
+
+def test_long_texts_are_not_compared() -> None:
+    assert marked("a " * 2_000, "b") == ("a " * 2_000, "b")
 
 
 def test_where_training_spent_its_time_is_shares_of_the_whole_and_a_curve() -> None:
@@ -276,7 +287,7 @@ def test_what_a_result_is_compared_with_stands_in_a_line_each() -> None:
     linear |= {"accuracy_minus_linear_low": 0.167, "accuracy_minus_linear_high": 0.219}
     other = compared("bits_per_byte", "baseline", 1.1, 1.25, None)
     assert [*comparisons({"test": linear | other, "validation": {}})] == [
-        "The linear baseline has accuracy 79.3 %, this model 98.5 % (+19.2, 95 % interval +16.7 to +21.9).",
+        "The linear baseline has accuracy 79.3 %, this model 98.5 % (+19.2 points, 95 % interval +16.7 to +21.9).",
         "The result in evaluate.baseline has bits per byte 1.250, this model 1.100 (-0.150).",
     ]
     assert [*comparisons(EVALUATION)] == []

@@ -14,6 +14,7 @@ from transformer.commands.server import ABOUT, LOOPBACK, TOKEN
 from transformer.core.errors import UserError, printable
 from transformer.inference.serving import DETAILS
 from transformer.workflow.mlflow import (
+    LONGEST_EXAMPLE,
     VIEW,
     in_words,
     is_server,
@@ -27,6 +28,7 @@ from transformer.workflow.results import WORKSPACE, find_results
 from transformer.workflow.run import registered_name
 
 _HOST = "127.0.0.1"
+_EVERY = ("0.0.0.0", "::")  # addresses of this machine
 _EXAMPLE = "serving_input_example.json"
 _MODEL = "__pyfunc_model_path__"
 """The variable in which MLflow's scoring application finds its model."""
@@ -73,7 +75,8 @@ def serve(root: Path, task: str, model: str | None, host: str, port: int) -> Non
         raise UserError(f"{model or f'the model of {task}'} cannot be served: {in_words(error)}") from error
     token = "" if host in LOOPBACK else secrets.token_urlsafe(16)
     bearer = f" -H 'Authorization: Bearer {token}'" if token else ""
-    address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+    name = socket.gethostname() if host in _EVERY else f"[{host}]" if ":" in host else host
+    address = f"http://{name}:{port}/"
     content = {"dataframe_split": {"columns": ["text"], "data": [texts[:1] or ["..."]]}}
     request = json.dumps(content, ensure_ascii=False)
     request = shlex.quote(request if request.isprintable() else json.dumps(content))
@@ -136,14 +139,15 @@ def _given(root: Path, task: str, model: str) -> str:
 
 
 def _examples(uri: str) -> list[str]:
-    """Return the texts of the model's example; none for a model without one."""
+    """Return the texts of the model's example, but for long ones; none for a model without one of this form."""
     from mlflow.artifacts import load_text
     from mlflow.exceptions import MlflowException
 
     try:
-        return [str(text) for (text,) in json.loads(load_text(f"{uri}/{_EXAMPLE}"))["dataframe_split"]["data"]]
-    except (MlflowException, OSError):
+        rows = json.loads(load_text(f"{uri}/{_EXAMPLE}"))["dataframe_split"]["data"]
+    except (MlflowException, OSError, LookupError, TypeError, ValueError):
         return []
+    return [row[0] for row in rows if len(row) == 1 and isinstance(row[0], str) and len(row[0]) <= LONGEST_EXAMPLE]
 
 
 def _about(uri: str, texts: list[str]) -> dict[str, Any]:
@@ -155,6 +159,6 @@ def _about(uri: str, texts: list[str]) -> dict[str, Any]:
     params = {each.name: each.default for each in given}
     answers = signature.outputs.input_names() if signature and signature.outputs else []
     registered = uri.startswith("models:/")
-    title = ", version ".join(uri.removeprefix("models:/").rsplit("/", 1)) if registered else Path(uri).name
+    title = ", version ".join(uri.removeprefix("models:/").rsplit("/", 1)) if registered else Path(uri).resolve().name
     answer = answers[0] if answers else None
     return {"title": title, "answer": answer, "details": DETAILS in params, "params": params, "examples": texts}

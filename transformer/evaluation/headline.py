@@ -182,15 +182,20 @@ def comparisons(evaluation: Mapping[str, Split]) -> Iterator[str]:
                 ends = [split[f"{difference}_{end}"] for end in ("low", "high") if f"{difference}_{end}" in split]
                 sure = f", 95 % interval {' to '.join(signed(metric, end) for end in ends)}" if ends else ""
                 line = f"{words} has {metric_label(metric)} {theirs}, this model {own}"
-                yield f"{line[0].upper()}{line[1:]} ({signed(metric, split[difference])}{sure})."
+                yield f"{line[0].upper()}{line[1:]} ({signed(metric, split[difference])}{points(metric)}{sure})."
                 break
 
 
 def signed(name: str, difference: float) -> str:
-    """Format a difference of two values of a metric with its sign; percentages differ in points."""
+    """Format a difference of two values of a metric with its sign, in `points`."""
     form = _WORDS[name][1] if name in _WORDS else _SHARE
     shown = 100 * difference if form.percent else difference
     return f"{shown:+.{form.digits}f}"
+
+
+def points(name: str) -> str:
+    """Return the unit of a difference of two values of a metric, with a space before it, if it has one."""
+    return " points" if name in _WORDS and _WORDS[name][1].percent else ""
 
 
 def _cut(name: str, split: Split) -> str:

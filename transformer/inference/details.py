@@ -26,6 +26,6 @@ def described(vocabulary: Vocabulary, ids: Sequence[int], text: str = "") -> lis
     return found
 
 
-def rounded(values: Any, digits: int = 4) -> Any:
+def rounded(values: Any, digits: int = 6) -> Any:
     """Return numbers, of any shape, as JSON takes them."""
     return np.round(np.asarray(values, dtype=np.float64), digits).tolist()

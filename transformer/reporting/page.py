@@ -16,7 +16,7 @@ from transformer.core.observer import Observer
 from transformer.core.paths import Paths
 from transformer.core.task import Task, open_task, with_labels
 from transformer.core.validation import StageParams
-from transformer.evaluation.headline import comparisons, metric_label, shortfall, signed, value
+from transformer.evaluation.headline import comparisons, metric_label, points, shortfall, signed, value
 from transformer.reporting.content import Marked, Page, Section, Table
 from transformer.reporting.result import (
     Files,
@@ -198,7 +198,8 @@ def _against(before: Result | None, changes: Differences | None) -> str:
         ends = f", 95 % interval {signed(metric, score.low)} to {signed(metric, score.high)}: {chance}"
     return (
         f"{name} has {metric_label(metric)} {value(metric, score.first)} on {score.split},"
-        f" this model {value(metric, score.second)} ({signed(metric, score.second - score.first)}{ends})."
+        f" this model {value(metric, score.second)} ({signed(metric, score.second - score.first)}"
+        f"{points(metric)}{ends})."
     )
 
 

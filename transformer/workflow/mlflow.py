@@ -60,6 +60,8 @@ _SETTINGS = {
 _BUNDLE = "bundle"
 _EXAMPLES = 5
 """Inputs that are stored with a model."""
+LONGEST_EXAMPLE = 2_000
+"""Characters of such an input."""
 _PACKAGES = (
     *("torch", "numpy", "pandas", "safetensors", "tokenizers", "pydantic", "threadpoolctl", "ctranslate2"),
     "onnxruntime",
@@ -323,10 +325,10 @@ def _register(store: Store, run_id: str, result: Result, origin: Origin, folder:
     model_id = logged.model_id
     with tempfile.TemporaryDirectory(prefix="run-") as temporary:
         local, converted = Path(temporary, "model"), folder / converted_path(task)
-        rows = islice(read_table(folder / "reports" / task / "predictions.tsv"), _EXAMPLES)
         family = open_task(task).family
+        texts = (row[family.question] for row in read_table(folder / "reports" / task / "predictions.tsv"))
         asked = partial(family.command_line().example, task, leaves(result.pipeline.params))
-        examples = [asked(row[family.question])[1] for row in rows]
+        examples = [asked(text)[1] for text in islice((t for t in texts if len(t) <= LONGEST_EXAMPLE), _EXAMPLES)]
         reference = Model(artifact_path=logged.artifact_location, model_uuid=model_id, run_id=run_id, model_id=model_id)
         save_model(local, folder / bundle_path(task), task, examples=examples, model=reference)
         if converted.is_dir() and "convert" in result.pipeline.stages:

@@ -53,9 +53,9 @@ def test_scores_of_one_of_two_labels_say_which_and_mistakes_are_counted(stages: 
     curves = ClassifierReporting().curves(task)
     assert learning_curves(result, curves).pictures
     examples = {each.title: dict(each.fields) for each in ClassifierReporting().examples(task, result)}
-    assert [*examples] == ["of median certainty", "least certain", "most certain and wrong"]
-    assert str(examples["of median certainty"]["answer"]).startswith(str(examples["of median certainty"]["label"]))
-    wrong = examples["most certain and wrong"]
+    assert [*examples] == ["right, typical", "least certain", "wrong, yet most certain"]
+    assert str(examples["right, typical"]["answer"]).startswith(str(examples["right, typical"]["label"]))
+    wrong = examples["wrong, yet most certain"]
     assert not str(wrong["answer"]).startswith(str(wrong["label"]))
     write_json(stages.reports / "training.json", {"ngrams": 400})
     assert not learning_curves(Files(Path(), "sentiment"), curves).pictures

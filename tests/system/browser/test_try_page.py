@@ -1,6 +1,7 @@
 """The page to try a model, as people use it: a server of a small model for each family."""
 
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ __all__ = ["bundles"]
 WORDS = ".tokens > [role=option]"  # a select has options of its own
 EXAMPLES = {
     "translation": ["Ein roter Hund schläft .", "Ein Hund quasselt ."],
-    "sentiment": ["The film is not good .", "A very good film ."],
+    "sentiment": ["Очень длинный фильм . " * 5_000, "The film is not good .", "A very good film ."],
     "language": ["The film is [MASK] .", "The [MASK] is good ."],
 }
 
@@ -82,13 +83,16 @@ def ask(page: Page, text: str) -> None:
 def test_a_translation_is_typed_read_and_compared(opened: Page, servers: dict[str, Server]) -> None:
     text = "Ein Hund quasselt ."
     ask(opened, text)
+    _, content = servers["translation"].ask([text])
+    expect(opened.locator("#best")).to_have_text(content["predictions"][0]["translation"] or "(nothing)")
+    opened.get_by_label("Beam").select_option("5")
+    expect(opened.locator("ol button")).to_have_count(5)
     _, content = servers["translation"].ask([text], beam_size=5, n_best=5)
     row = content["predictions"][0]
     expect(opened.locator("#best")).to_have_text(row["translation"] or "(nothing)")
     expect(opened.locator("#notes")).to_contain_text("quasselt")
     assert "quasselt" in opened.locator(".unknown").all_text_contents()[-1]
     alternatives = opened.locator("ol button")
-    assert alternatives.count() == 5
     alternatives.nth(2).click()
     expect(opened.locator("#best")).to_have_text(row["translation_3"] or "(nothing)")
     assert [each.get_attribute("aria-pressed") for each in alternatives.all()].index("true") == 2
@@ -106,7 +110,8 @@ def test_a_word_shows_what_it_attends_to_by_mouse_and_by_keyboard(opened: Page) 
     words.first.hover()
     expect(hint).to_contain_text(f"“{words.first.text_content()}” attends to")
     shares = [float(each.rstrip(" %")) for each in source.locator("small").all_text_contents() if each]
-    assert shares and 0 < sum(shares) <= 101
+    framing = hint.inner_text().rpartition(" begin and end ")[2].rstrip(" %.").lstrip("<>")
+    assert shares and 0 < sum(shares) + float(framing) <= 103
     shades = source.evaluate_all("(all) => all.map((each) => each.style.background)")
     assert len({*shades}) > 1, "what is attended to more has a stronger colour"
     words.first.focus()
@@ -168,6 +173,14 @@ def test_it_is_accessible_and_fits(opened: Page, scheme: str) -> None:
     require_accessible(opened)
 
 
+@pytest.mark.parametrize("opened", TASKS, indirect=True)
+@pytest.mark.usefixtures("quiet")
+def test_a_very_long_word_makes_no_page_wider(opened: Page) -> None:
+    opened.set_viewport_size({"width": PHONE, "height": 800})
+    ask(opened, f"https://example.org/{'a' * 300} Donaudampfschifffahrtsgesellschaftskapitänsmütze")
+    require_fit(opened, PHONE)
+
+
 @of("translation")
 @pytest.mark.usefixtures("quiet")
 def test_a_text_written_from_the_right_reads_from_the_right(opened: Page) -> None:
@@ -176,16 +189,19 @@ def test_a_text_written_from_the_right_reads_from_the_right(opened: Page) -> Non
     assert source.evaluate("(each) => getComputedStyle(each).direction") == "rtl"
     first, second = (source.locator("> span").nth(place).bounding_box() for place in (0, 1))
     assert first and second and first["x"] > second["x"]
+    if opened.locator(WORDS).count():
+        opened.locator(WORDS).first.hover()
+        assert opened.locator("p.hint bdi").count() >= 2, "each word keeps its place in the line about it"
 
 
 @of("translation")
 def test_what_cannot_be_answered_is_said_in_a_line(opened: Page, complaints: list[str]) -> None:
     error = opened.locator("#error")
-    opened.get_by_label("Text", exact=True).fill("  ")
-    opened.keyboard.press("Enter")
-    expect(error).to_have_text("Write a text first.")
+    ask(opened, "  ")
+    expect(opened.locator("#best")).to_have_text("(nothing)")
     ask(opened, "x" * (5 << 20))
     expect(error).to_contain_text("has over 4,194,304 bytes: ask in parts")
+    expect(opened.locator("#answer")).to_be_empty()
     assert len(complaints) == 1 and "413" in complaints[0]
     ask(opened, "<img src=x onerror=alert(1)> \u202e Hund")
     expect(error).to_be_empty()
@@ -200,12 +216,13 @@ def test_on_another_address_the_page_needs_the_printed_one(browser: Browser, ser
     server = Server(root, "model", "--host", "0.0.0.0")
     try:
         (address,) = re.findall(r"^    (http://\S+)$", server.log.read_text(), re.MULTILINE)
+        assert address.startswith(f"http://{socket.gethostname()}:{server.port}/#")
         page = browser.new_page()
-        page.goto(address.replace("0.0.0.0", "127.0.0.1"))
-        expect(page.locator("#best")).to_be_visible(timeout=60_000)
-        page.goto("about:blank")
         page.goto(server.address)
         expect(page.locator("#error")).to_contain_text("needs its token")
+        page.goto(f"{server.address}/#{address.partition('#')[2]}")
+        expect(page.locator("#best")).to_be_visible(timeout=60_000)
+        assert page.locator("#examples button").count() == 2, "the long one is left out"
         page.close()
     finally:
         server.stop()

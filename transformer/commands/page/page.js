@@ -4,9 +4,11 @@ const GAP = "[MASK]";
 const BEAMS = [1, 5, 10];
 const STRONGEST = 0.45; // opacity of the strongest colour, on which text stays readable
 const MOST = 40; // letters of an example on its button
+const LABELS = 10;
+const ALTERNATIVES = 5;
 
 const at = (id) => document.getElementById(id);
-const token = decodeURIComponent(location.hash.slice(1));
+const token = location.hash.slice(1);
 const headers = { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) };
 let about = { answer: null, details: false, params: {}, examples: [] };
 let asked = 0;
@@ -23,6 +25,7 @@ const percent = (share) => {
   return text === "100.0" && share < 1 ? ">99.9 %" : `${text} %`;
 };
 const colour = (share) => `rgba(var(--${share < 0 ? "against" : "cell"}), ${Math.min(Math.abs(share), 1) * STRONGEST})`;
+const quoted = (text) => make("bdi", `“${text}”`); // keeps its place beside text of another direction
 
 const failure = async (answer) => {
   if (answer.status === 401) return "This server needs its token: open the address that `transformer serve` printed.";
@@ -36,7 +39,7 @@ const failure = async (answer) => {
 
 // Words to point at: one of them can be focused, the arrow keys move to its neighbours.
 const words = (label, tokens, describe) => {
-  const box = make("div", "", { class: "tokens", role: "listbox", "aria-label": label, dir: "auto" });
+  const box = make("div", "", { class: "tokens", role: "listbox", "aria-orientation": "horizontal", "aria-label": label, dir: "auto" });
   const options = tokens.map((each) => {
     const option = make("span", each.text, { role: "option", tabindex: -1, "aria-selected": false });
     if (each.joined) option.classList.add("joined");
@@ -96,21 +99,21 @@ const translation = ({ source, answers }) => {
     const attended = words("Words of the translation", tokens, (index) => {
       if (!attention) return;
       const weights = attention[index];
-      const largest = Math.max(...weights);
       [...read.children].forEach((word, place) => {
-        word.style.background = colour(weights[place] / (largest || 1));
+        word.style.background = colour(Math.sqrt(weights[place]));
         word.lastChild.textContent = weights[place] < 0.01 ? "" : percent(weights[place]);
       });
       const order = weights.map((_, place) => place).sort((one, two) => weights[two] - weights[one]).slice(0, 3);
-      const best = order.map((place) => `“${source[place].text}” ${percent(weights[place])}`).join(", ");
-      hint.textContent = `“${tokens[index].text}” attends to ${best}`;
+      const best = order.flatMap((place) => [" ", quoted(source[place].text), ` ${percent(weights[place])},`]);
+      const rest = Math.max(1 - weights.reduce((sum, weight) => sum + weight, 0), 0);
+      hint.replaceChildren(quoted(tokens[index].text), " attends to", ...best, ` the text's begin and end ${percent(rest)}.`);
     });
     hint.textContent = attention
       ? "Point at a word of the translation, or go there with Tab and the arrow keys: the words that it attends to get a colour (mean over the layers and heads of the decoder)."
       : "No attention to show: the text is too long, or the model has none.";
     shown.replaceChildren(
       make("p", text || "(nothing)", { class: "big", dir: "auto", id: "best" }),
-      make("h3", "Word by word"), attended, make("h3", "From"), read, hint,
+      ...(tokens.length ? [make("h3", "Word by word"), attended, make("h3", "From"), read, hint] : []),
     );
     for (const [place, button] of [...list.querySelectorAll("button")].entries()) {
       button.setAttribute("aria-pressed", place === chosen);
@@ -122,27 +125,32 @@ const translation = ({ source, answers }) => {
     return make("li", button);
   }));
   draw(0);
-  const note = "Scores are log probabilities per token, as the model was evaluated; the best has the highest.";
+  const note = "Scores are log probabilities, normalized by length as in the evaluation.";
   const rest = answers.length > 1 ? [make("h3", "Alternatives"), list, make("p", note, { class: "hint" })] : [];
   return [make("h2", "Translation"), shown, ...rest];
 };
 
 const classification = ({ labels, answer, words: parts }) => {
-  const say = (part) =>
-    `Without “${part.text}”: ${answer} ${percent(part.probability)} (log odds ${part.contribution > 0 ? "−" : "+"}${Math.abs(part.contribution).toFixed(1)})`;
+  const say = (part) => {
+    const change = `${part.contribution > 0 ? "−" : "+"}${Math.abs(part.contribution).toFixed(1)}`;
+    return ["Without ", quoted(part.text), ": ", make("bdi", answer), ` ${percent(part.probability)} (log odds ${change})`];
+  };
   const largest = Math.max(...parts.map((part) => Math.abs(part.contribution)), 1);
   const hint = make("p", "Point at a word to see the answer without it.", { class: "hint", role: "status" });
-  const read = words("Words of the text", parts, (index) => { hint.textContent = say(parts[index]); });
+  const read = words("Words of the text", parts, (index) => hint.replaceChildren(...say(parts[index])));
   parts.forEach((part, place) => { read.children[place].style.background = colour(part.contribution / largest); });
+  const note = `Each word is left out of the text in turn (occlusion). Blue speaks for ${answer}, orange against it. Words that decide only together, or say the same twice, seem to weigh little. Log odds also tell apart what is near 0 or 100 %.`;
+  const reasons = parts.length ? [read, hint] : [make("p", "The text is empty, or too long to leave out its words one by one.")];
   const decisive = [...parts].sort((one, two) => Math.abs(two.contribution) - Math.abs(one.contribution)).slice(0, 3);
   return [
     make("h2", "Label"),
     make("p", answer, { class: "big", id: "best", dir: "auto" }),
-    bars(labels.map((each) => [each.label, each.probability])),
+    bars(labels.slice(0, LABELS).map((each) => [each.label, each.probability])),
+    ...(labels.length > LABELS ? [make("p", `and ${labels.length - LABELS} less probable ones`)] : []),
     make("h3", "Words that decide"),
-    read, hint,
+    ...reasons,
     make("ul", decisive.map((part) => make("li", say(part)))),
-    make("p", `Each word is left out of the text in turn (occlusion). Blue speaks for ${answer}, orange against it. Words that decide only together, or say the same twice, seem to weigh little.`, { class: "hint" }),
+    make("p", note, { class: "hint" }),
   ];
 };
 
@@ -156,7 +164,7 @@ const continuation = ({ next, continuations }, answer) => {
   const more = continuations.map((each) => {
     const button = make("button", make("bdi", each.text), { type: "button" });
     button.addEventListener("click", () => ask(each.text));
-    return make("li", [button, ` begins with ${percent(each.probability)}, perplexity per token ${each.perplexity.toFixed(2)}`]);
+    return make("li", [button, ` begins with ${percent(each.probability)}, perplexity ${each.perplexity.toFixed(2)} per token (1: certain)`]);
   });
   return [
     make("h2", "Continuation"),
@@ -170,7 +178,7 @@ const continuation = ({ next, continuations }, answer) => {
 
 const plain = (row) => Object.entries(row).flatMap(([name, value]) => [make("h2", name), make("p", String(value), { class: "big", dir: "auto" })]);
 
-const show = (row, seconds, number) => {
+const show = (row, seconds) => {
   const { details, notes, ...answers } = row;
   let content = [];
   if (!details) content = plain(answers);
@@ -180,7 +188,7 @@ const show = (row, seconds, number) => {
   else if (details.next) content = continuation(details, answers[about.answer]);
   if (notes) content.push(make("p", `Note: ${notes}`, { id: "notes", dir: "auto" }));
   if (details) {
-    const took = `${details.engine} answered in ${(1000 * details.seconds).toFixed(0)} ms; with all details ${(1000 * seconds).toFixed(0)} ms${number === 1 ? ", since the first question opens the model" : ""}.`;
+    const took = `${details.engine} answered in ${(1000 * details.seconds).toFixed(0)} ms; with all details ${(1000 * seconds).toFixed(0)} ms.`;
     content.push(make("p", took, { class: "facts" }));
     const engine = at("engine").value;
     at("engine").replaceChildren(...details.engines.map((name) => make("option", name)));
@@ -189,29 +197,34 @@ const show = (row, seconds, number) => {
   at("answer").replaceChildren(...content);
 };
 
+const fail = (line) => {
+  at("error").textContent = line;
+  at("answer").replaceChildren();
+};
+
 const ask = async (text) => {
   at("text").value = text;
-  at("error").textContent = "";
-  if (!text.trim()) {
-    at("error").textContent = "Write a text first.";
-    return;
-  }
   const number = ++asked;
   at("status").textContent = "Asking …";
   const params = about.details ? { details: true, engine: at("engine").value } : {};
   const beam = Number(at("beam").value);
-  if (beam) Object.assign(params, { beam_size: beam, n_best: Math.min(beam, 5) });
+  if (beam) params.beam_size = beam;
+  const width = beam || about.params.beam_size;
+  if (about.details && width > 1) params.n_best = Math.min(width, ALTERNATIVES);
+  const body = JSON.stringify({ dataframe_split: { columns: ["text"], data: [[text]] }, params });
   const started = performance.now();
+  let row, line;
   try {
-    const body = JSON.stringify({ dataframe_split: { columns: ["text"], data: [[text]] }, params });
     const answer = await fetch("invocations", { method: "POST", headers, body });
-    if (number !== asked) return; // a later question overtook this one
-    if (answer.ok) show((await answer.json()).predictions[0], (performance.now() - started) / 1000, number);
-    else at("error").textContent = await failure(answer);
+    if (answer.ok) row = (await answer.json()).predictions[0];
+    else line = await failure(answer);
   } catch {
-    if (number === asked) at("error").textContent = "The server does not answer: is it still running?";
+    line = "The server does not answer: is it still running?";
   }
-  if (number === asked) at("status").textContent = "";
+  if (number !== asked) return; // a later question overtook this one
+  at("status").textContent = at("error").textContent = "";
+  if (row) show(row, (performance.now() - started) / 1000);
+  else fail(line);
 };
 
 at("form").addEventListener("submit", (event) => {
@@ -231,18 +244,18 @@ at("gap").addEventListener("click", () => {
 for (const name of ["engine", "beam"]) at(name).addEventListener("change", () => ask(at("text").value));
 
 const begin = async () => {
-  const answer = await fetch("about.json", { headers });
-  if (!answer.ok) {
-    at("error").textContent = await failure(answer);
-    return;
+  try {
+    const answer = await fetch("about.json", { headers });
+    if (!answer.ok) return fail(await failure(answer));
+    about = await answer.json();
+  } catch {
+    return fail("The server does not answer: is it still running?");
   }
-  about = await answer.json();
   at("title").textContent = document.title = about.title;
   at("submit").textContent = { translation: "Translate", label: "Classify" }[about.answer] ?? "Complete";
   at("gap").hidden = !about.examples.some((text) => text.includes(GAP));
   if ("beam_size" in about.params) {
     at("beam").append(...[make("option", "as evaluated", { value: 0 }), ...BEAMS.map((size) => make("option", String(size)))]);
-    at("beam").value = about.details ? "5" : "0";
     at("beams").hidden = false;
   }
   at("examples").append(...about.examples.map((text) => {
@@ -252,4 +265,5 @@ const begin = async () => {
   }));
   if (about.examples.length) ask(about.examples[0]);
 };
+addEventListener("hashchange", () => location.reload()); // another token
 begin();

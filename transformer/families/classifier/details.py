@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 
 from transformer.core.observer import Observer
-from transformer.data.text import one_line, written_words
+from transformer.data.text import given_texts, one_line, written_words
 from transformer.families.classifier.classifier import Classifier, class_logits, softmax
 from transformer.inference.details import rounded
 
 _MOST = 100  # parts of a text that are left out in turn
 _BATCH = 16
+_LONGEST = 20_000  # characters, of which a hundred copies are read
 
 
 def details(classifier: Classifier, text: str) -> dict[str, Any]:
@@ -18,9 +19,11 @@ def details(classifier: Classifier, text: str) -> dict[str, Any]:
 
     A word's contribution is by how much the answer's log odds fall when the word is left out of the text (occlusion),
     with the answer's probability then. Words are left out one at a time, or, of a long text, some neighbours at a time:
-    words that decide only together, or that say the same twice, seem to contribute little.
+    words that decide only together, or that say the same twice, seem to contribute little. A text of over 20,000
+    characters has no `words`.
     """
-    words, space = written_words(one_line(text))
+    (text,) = map(one_line, given_texts([text]))
+    words, space = written_words(text) if len(text) <= _LONGEST else ([], "")
     size = -(-len(words) // _MOST) or 1
     starts = range(0, len(words), size)
     without = [space.join([*words[:start], *words[start + size :]]) for start in starts]
@@ -42,5 +45,4 @@ def details(classifier: Classifier, text: str) -> dict[str, Any]:
             }
             for place, start in enumerate(starts, start=1)
         ],
-        "space": space,
     }

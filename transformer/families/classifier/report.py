@@ -68,8 +68,8 @@ class ClassifierReporting(Reporting):
         rows.sort(key=lambda row: float(row["probability"]))
         right = [row for row in rows if row["label"] == row["prediction"]]
         wrong = [row for row in rows if row["label"] != row["prediction"]]
-        chosen = {"of median certainty": right[len(right) // 2 :][:1], "least certain": rows[:1]}
-        for title, found in (chosen | {"most certain and wrong": wrong[-1:]}).items():
+        chosen = {"right, typical": right[len(right) // 2 :][:1], "least certain": rows[:1]}
+        for title, found in (chosen | {"wrong, yet most certain": wrong[-1:]}).items():
             for row in found:
                 answer = f"{row['prediction']}, {percent(float(row['probability']))}"
                 yield Example(title, [(task.unit, row["text"]), ("answer", answer), ("label", row["label"])])

@@ -97,7 +97,7 @@ class Language(Family):
     def details(self, model: Any, network: Callable[[], Any], config: Mapping[str, Any], text: str) -> dict[str, Any]:
         from transformer.families.language.details import details
 
-        return details(network(), text)
+        return details(model, text)
 
     def best_engine(self, config: dict[str, Any], available: list[str]) -> str:
         return "torch"  # no other was measured to be faster

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from transformer.data.text import given_texts, one_line
 from transformer.families.language.model import LanguageModel, continue_texts, longest_prompt, never_generated
 from transformer.inference.details import described, rounded
 
@@ -18,6 +19,7 @@ def details(model: LanguageModel, text: str) -> dict[str, Any]:
     Next tokens have their probability after the text; the likeliest few are continued as the model was evaluated, each
     with its perplexity per token.
     """
+    (text,) = map(one_line, given_texts([text]))
     if not model.engine.causal:
         filled = model.fill(text, _FILLINGS)
         return {"fillings": [{**each._asdict(), "words": [*each.words]} for each in filled]}

@@ -1,6 +1,7 @@
 """report: content of the report page of a translation model."""
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 
@@ -107,15 +108,21 @@ def _column(rows: Sequence[Row], name: str) -> list[str]:
     return [row[name] for row in rows]
 
 
-_WORD = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
+_WORD = re.compile(
+    r"[^\s!-/:-@\[-^`{-~\u00a1-\u00bf\u060c\u061b\u061f\u0964\u0965\u2010-\u205e\u3001-\u303f]+\s*|\S\s*|\s+"
+)
+"""A run of neither spaces nor punctuation, or one mark, with the space after it."""
+_LONGEST = 2_000  # characters: comparing takes the square of them
 
 
-def marked(one: str, two: str) -> tuple[Marked, Marked]:
+def marked(one: str, two: str) -> tuple[Cell, Cell]:
     """Return two texts with the words marked that the other lacks at that place, whatever their case.
 
-    In scripts that do not separate words these are characters.
+    In scripts that do not separate words these are characters. Long texts stay as they are.
     """
-    split = [_WORD.findall(text) if separates_words(text) else [*text] for text in (one, two)]
+    if max(len(one), len(two)) > _LONGEST:
+        return one, two
+    split = [_WORD.findall(text) if separates_words(text) else _characters(text) for text in (one, two)]
     first, second = ([word.casefold().strip() for word in words] for words in split)
     blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
     kept = [{start[side] + step for start in blocks for step in range(start.size)} for side in (0, 1)]
@@ -124,6 +131,17 @@ def marked(one: str, two: str) -> tuple[Marked, Marked]:
         for words, same in zip(split, kept, strict=True)
     )
     return next(parts), next(parts)
+
+
+def _characters(text: str) -> list[str]:
+    """Return the characters of a text, each with its combining marks."""
+    found: list[str] = []
+    for letter in text:
+        if found and unicodedata.category(letter)[0] == "M":
+            found[-1] += letter
+        else:
+            found.append(letter)
+    return found
 
 
 METRICS = ("bleu", *TEXT_BLEUS, "chrf", "word_perplexity", "length_ratio")
