@@ -16,7 +16,7 @@ from transformer.core.observer import Observer
 from transformer.core.paths import Paths
 from transformer.core.task import Task, open_task, with_labels
 from transformer.core.validation import StageParams
-from transformer.evaluation.headline import comparisons, metric_label, points, shortfall, signed, value
+from transformer.evaluation.headline import cautions, comparisons, metric_label, points, signed, value
 from transformer.reporting.content import Marked, Page, Section, Table
 from transformer.reporting.result import (
     Files,
@@ -67,11 +67,11 @@ def _template() -> Template:
     return environment.get_template("page.html")
 
 
-def _cell(content: object) -> Markup:
+def _cell(content: object, longest: int = _LONGEST_CELL) -> Markup:
     """Escape a cell, cut it if it is too long, and mark its marked parts."""
     if not isinstance(content, Marked):
         text = str(content)
-        cut = text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
+        cut = text if len(text) <= longest else f"{text[: longest - 1]}…"
         return _breakable(cut)
     parts = ((_breakable(text), is_marked) for text, is_marked in content.parts)
     return Markup("").join(Markup("<mark>{}</mark>").format(text) if is_marked else text for text, is_marked in parts)
@@ -142,8 +142,8 @@ def _page(root: Path, task: str) -> Page:
     times = times_of(own, "train")
     return Page(
         title=f"{task.capitalize()}: {registered_name(pipeline)}",
-        headline=". ".join(filter(None, (family.summary(files), shortfall(files.evaluation)))),
-        compared=[*comparisons(files.evaluation), _against(before, changes)],
+        headline=family.summary(files),
+        compared=[*comparisons(files.evaluation), _against(before, changes), *cautions(files.evaluation)],
         chart=curves.pictures[0] if curves.pictures else None,
         examples=list(family.examples(declared, files)),
         sections=[
