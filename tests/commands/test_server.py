@@ -2,12 +2,17 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from threading import Thread
 from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 
+from tests.kit import free_port
 from transformer.commands import server
 from transformer.commands.server import MOST_BYTES, Guard
 
@@ -104,3 +109,30 @@ def test_a_body_without_a_length_is_counted_and_a_slow_one_is_given_up(monkeypat
 
     assert ask(parts(0.0))[0] == 413
     assert ask(parts(0.1))[0] == 408
+
+
+@pytest.fixture
+def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server on which a connection is looked at every few milliseconds."""
+    monkeypatch.setattr(server, "_PATIENCE", 0.02)
+    port = free_port()
+    guarded = Guard(echo, frozenset({f"127.0.0.1:{port}"}), None, ABOUT)
+    running = uvicorn.Server(uvicorn.Config(guarded, port=port, http=server._Impatient, log_level="error"))
+    thread = Thread(target=running.run)
+    thread.start()
+    while not running.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{port}"
+    running.should_exit = True
+    thread.join()
+
+
+def test_a_connection_in_use_stays_and_one_that_only_begins_a_request_is_closed(address: str) -> None:
+    with httpx.Client(base_url=address) as client:
+        assert {client.post("/invocations", json={}).status_code for _ in range(500)} == {200}, "one connection"
+    host, port = address.removeprefix("http://").split(":")
+    for before in (b"", b"GET / HTTP/1.1\r\nHost: %s\r\n\r\n" % f"{host}:{port}".encode()):
+        with socket.create_connection((host, int(port)), timeout=10) as slow:
+            slow.sendall(before + b"POST /invocations HTTP/1.1\r\n")
+            while slow.recv(1 << 16):  # the answer to what came before, if any
+                pass

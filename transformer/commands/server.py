@@ -151,9 +151,11 @@ async def _answer(send: Send, status: int, kind: str, content: bytes, **more: st
 
 
 class _Impatient(H11Protocol):
-    """Closes a connection on which no request begins within the patience."""
+    """Closes a connection on which no request begins within the patience; uvicorn closes those that send nothing."""
 
     _watch: asyncio.TimerHandle | None = None
+    _answered: object = None
+    """The request that was answered when the connection was looked at last; at first none."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -165,9 +167,10 @@ class _Impatient(H11Protocol):
         super().connection_lost(exc)
 
     def _close_if_idle(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
+        if self.cycle is self._answered:  # no request has begun since
             self.transport.close()
         else:
+            self._answered = self.cycle if self.cycle.response_complete else self
             self._watch = self.loop.call_later(_PATIENCE, self._close_if_idle)
 
 
