@@ -102,9 +102,7 @@ def healthy(server: Translator, expected: list[str]) -> Iterator[None]:
 
 def test_the_printed_command_is_answered(server: Translator, expected: list[str]) -> None:
     said = server.log.read_text()
-    assert said.startswith("serving ") and said.splitlines()[0].endswith(
-        "once the log says that Uvicorn runs, ask it with"
-    )
+    assert re.match(rf"serving \S+; once the log says that Uvicorn runs, open\n\n    {server.address}/\n\nor ask", said)
     (line,) = re.findall(r"^    (curl .*)$", said, re.MULTILINE)
     done = subprocess.run(["curl", "-s", *shlex.split(line)[1:]], capture_output=True, check=True)
     assert without_notes(json.loads(done.stdout)) == [{TASK: expected[0]}]
