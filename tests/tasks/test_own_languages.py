@@ -70,7 +70,7 @@ def test_a_language_without_spacys_rules_is_scored(
     assert scores_table("translation", evaluation).split("\n")[0].split("intervals")[1].split()[0] == first
     (table,) = next(TranslationReporting().sections(open_task("translation"), Files(tmp_path, "translation"))).tables
     assert table.header[1] == first and metric_label(by_text[0]) in table.header
-    examples = [*TranslationReporting().examples(open_task("translation"), Files(tmp_path, "translation"))]
+    examples = [*TranslationReporting().texts_with_answers(open_task("translation"), Files(tmp_path, "translation"))]
     assert [each.title.partition(",")[0] for each in examples] == ["worst", "median", "median"]
     assert {name for each in examples for name, _ in each.fields} == {"source", "translation", "reference"}
 

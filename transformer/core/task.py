@@ -107,7 +107,7 @@ class Reporting(ABC):
         """Return the learning curves, the main one first: title, label by column of history.tsv, and y-axis label."""
 
     @abstractmethod
-    def examples(self, task: "Task", result: Any) -> Iterator[Any]:
+    def texts_with_answers(self, task: "Task", result: Any) -> Iterator[Any]:
         """Yield three texts with their answers (`reporting.content.Example`), of the main test split."""
 
     @abstractmethod

@@ -145,7 +145,7 @@ def _page(root: Path, task: str) -> Page:
         headline=family.summary(files),
         compared=[*comparisons(files.evaluation), _against(before, changes), *cautions(files.evaluation)],
         chart=curves.pictures[0] if curves.pictures else None,
-        examples=list(family.examples(declared, files)),
+        examples=list(family.texts_with_answers(declared, files)),
         sections=[
             Section("Weaknesses", points=list(family.weaknesses(declared, files))),
             *family.sections(declared, files),

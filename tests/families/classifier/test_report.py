@@ -52,7 +52,7 @@ def test_scores_of_one_of_two_labels_say_which_and_mistakes_are_counted(stages: 
     assert "Confident errors" in sections
     curves = ClassifierReporting().curves(task)
     assert learning_curves(result, curves).pictures
-    examples = {each.title: dict(each.fields) for each in ClassifierReporting().examples(task, result)}
+    examples = {each.title: dict(each.fields) for each in ClassifierReporting().texts_with_answers(task, result)}
     assert [*examples] == ["right, typical", "least certain", "wrong, yet most certain"]
     assert str(examples["right, typical"]["answer"]).startswith(str(examples["right, typical"]["label"]))
     wrong = examples["wrong, yet most certain"]

@@ -88,12 +88,13 @@ def test_outputs_and_gradients_equal_those_of_plain_autograd(changes: dict[str, 
 def test_dropout_is_the_same_in_both_passes() -> None:
     """Otherwise the recomputed inputs, and with them the gradients, would be others than those of the loss."""
     model = reformer(dropout=0.3, attention_dropout=0.2, activation_dropout=0.1, layers=3).train()
+    torch.manual_seed(1)
     states = torch.randn(2, 24, 16, dtype=torch.float64, requires_grad=True)
 
     def loss(given: Tensor) -> Tensor:
         torch.manual_seed(7)
         found: Tensor = model.encoder(given, None)
-        return found.square().sum()
+        return found[..., :3].square().sum()  # of all, layer normalization makes nearly a constant
 
     direction = torch.randn_like(states)
     (gradient,) = torch.autograd.grad(loss(states), states)

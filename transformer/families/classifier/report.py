@@ -62,7 +62,7 @@ class ClassifierReporting(Reporting):
         """Return the learning curves, the most informative first."""
         return [(title, lines, unit.format(unit=task.unit)) for title, lines, unit in _CURVES]
 
-    def examples(self, task: Task, result: Files) -> Iterator[Example]:
+    def texts_with_answers(self, task: Task, result: Files) -> Iterator[Example]:
         """Yield a right answer of median certainty, the least certain one, and the most certain wrong one."""
         rows = [row for row in result.table("predictions.tsv") if row["split"] == result.main_split]
         rows.sort(key=lambda row: float(row["probability"]))

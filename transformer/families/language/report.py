@@ -39,7 +39,7 @@ class LanguageReporting(Reporting):
         """Return the learning curves, the most informative first."""
         return _CURVES
 
-    def examples(self, task: Task, result: Files) -> Iterator[Example]:
+    def texts_with_answers(self, task: Task, result: Files) -> Iterator[Example]:
         """Yield the first samples."""
         rows = [row for row in result.table("tables/samples.tsv") if row["split"] == result.main_split]
         for number, row in enumerate(rows[:_EXAMPLES], start=1):

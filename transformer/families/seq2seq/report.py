@@ -55,7 +55,7 @@ class TranslationReporting(Reporting):
         """Return the learning curves, the most informative first."""
         return _CURVES
 
-    def examples(self, task: Task, result: Files) -> Iterator[Example]:
+    def texts_with_answers(self, task: Task, result: Files) -> Iterator[Example]:
         """Yield the worst sentence, and two of median quality."""
         rows = [row for row in result.table("tables/sentences.tsv") if row["split"] == result.main_split]
         for kind, count in (("worst", 1), ("median", 2)):
