@@ -131,6 +131,8 @@ def test_groups_have_their_intervals_and_numbers() -> None:
     columns = {"words": ["a"], "bleu": ["3.5812345"], "low": ["-1"], "high": ["4"], "n": ["123456"]}
     counts = interval_chart("Tokens", columns, **how, count="n")
     assert counts.numbers and counts.numbers.rows[0][::4] == ["a", "123456"], "counts are exact"
+    earlier = {name: cells for name, cells in groups.items() if name not in ("low", "high")}
+    assert interval_chart("BLEU", earlier, **how, count="n").alt == shown.alt, "a table of an earlier version"
     assert interval_chart("Cost", columns, **how, zero=True).alt == "Cost. The interval excludes 0 for: none."
 
 

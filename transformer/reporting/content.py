@@ -116,11 +116,12 @@ def interval_chart(
     count: str = "",
     zero: bool = False,
 ) -> Picture:
-    """Plot one point per group with its interval, in the columns low and high, which may have empty cells.
+    """Plot one point per group with its interval, in the columns low and high, if they are there and not empty.
 
     label: the grouping; x_label: the points' quantity; count: column with the number of a group's items; zero: True
     for differences, of which those count whose interval excludes 0.
     """
+    columns = {**dict.fromkeys(("low", "high"), [""] * len(columns[group])), **columns}
     counts = [f" (n = {number})" for number in columns[count]] if count else [""] * len(columns[group])
     groups = [name + number for name, number in zip(columns[group], counts, strict=True)]
     values, low, high = ([float(cell or "nan") for cell in columns[name]] for name in (value, "low", "high"))
