@@ -22,7 +22,7 @@ repro: $(READY)  ## run the workflow; PROFILE=name applies profiles/name.yaml, D
 	@dvc repro $(if $(TASK),report@$(TASK))
 	@transformer summary $(if $(TASK),--task $(TASK))
 
-test: $(DEV)  ## run the unit tests and one small chain of each family, in 5 minutes
+test: $(DEV)  ## run the unit tests and one small chain of each family, in 6 minutes
 	$(PYTEST) $(ARGS)
 
 test-workflow: $(DEV)  ## run the system tests: clones, servers, browsers, kills, other processors; in 40 minutes
