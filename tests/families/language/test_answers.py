@@ -35,7 +35,7 @@ from transformer.families.language.model import (
 )
 from transformer.families.language.network import LanguageTransformer
 from transformer.families.language.options import LanguageCommands
-from transformer.families.language.scores import counted
+from transformer.families.language.scores import by_place, counted
 from transformer.families.language.scoring import AnswerParams, each_token, passes_over, windows
 from transformer.families.language.torch_model import TorchEngine
 
@@ -305,3 +305,12 @@ def test_the_perplexity_of_a_continuation_is_that_of_its_tokens(tmp_path: Path) 
 def test_a_long_prompt_has_a_next_token_too(tmp_path: Path) -> None:
     found = details(model(tmp_path, "causal"), "the film was good " * 20)
     assert found["next"] and len(found["continuations"]) == 3
+
+
+def test_the_loss_by_place_has_the_interval_of_a_mean() -> None:
+    nats = np.random.default_rng(0).gamma(2.0, size=(50, 4))
+    rows = by_place(nats.sum(axis=0), np.full(4, 50.0), (nats**2).sum(axis=0))
+    assert [row[:2] for row in rows] == [("0", 50), ("1", 50), ("2-3", 100)]
+    for (_, tokens, *found), values in zip(rows, (nats[:, 0], nats[:, 1], nats[:, 2:]), strict=True):
+        width = 1.96 * values.std() / np.sqrt(tokens)
+        np.testing.assert_allclose(found, [values.mean(), values.mean() - width, values.mean() + width], atol=1e-5)

@@ -172,6 +172,8 @@ def test_groups_hold_the_sentences_that_they_say() -> None:
     }
     assert found["rare_words", "1"] == Group("rare_words", "1", 1, 100.0, 100.0, "", "")
     assert found["rare_words", "2+"].bleu == 0
+    for group in found.values():
+        assert group.sentences == 1 or float(group.low) <= group.bleu <= float(group.high), group
     assert found["unknown_words", "2+"].bleu == pytest.approx(100)
     chinese = ["一个男人睡在公园里的长椅上。", "两只猫。"]  # words are not separated, so characters count
     found = grouped(chinese, word_counts(["一只狗睡在公园里"] * 9), ["a b", "c d"], ["a b", "c d"])
